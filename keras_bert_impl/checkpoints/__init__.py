@@ -1,0 +1,1 @@
+"""Readers and writers of weights, one file per format."""

@@ -1,0 +1,303 @@
+"""The front door `keras-bert`: the only file that opens every room, and each only when it is asked for.
+
+Options are built from the settings classes by jsonargparse, which also reads `--config` files.
+"""
+
+import dataclasses
+import errno
+import json
+import os
+import re
+import sys
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
+
+import keras_bert_impl
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.quiet import import_tensorflow, silence_logs
+from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, Settings, VocabConfig
+
+EXIT_USER_MISTAKE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 2 for the user's mistakes, 130 when interrupted."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        parser = build_parser()
+        parsed = parser.parse_args(arguments)
+        options = parsed[parsed.command]
+        if not options.pop("verbose"):
+            silence_logs()
+            options["verbose"] = False
+        else:
+            options["verbose"] = True
+        COMMANDS[parsed.command].run(options)
+        sys.stdout.flush()
+    except InputError as error:
+        return _complain(str(error))
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; point the stream elsewhere so that the interpreter's last flush is quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS):
+            place = f" at {error.filename!r}" if error.filename else ""
+            return _complain(f"{error.strerror}{place}; nothing was left half-written.")
+        raise
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _complain(sentence: str) -> int:
+    print(f"keras-bert: {sentence}", file=sys.stderr)
+    return EXIT_USER_MISTAKE
+
+
+def say(line: str) -> None:
+    """Prints one line of narration at once."""
+    print(line, flush=True)
+
+
+# ---------------------------------------------------------------------------------------- the commands
+
+
+def _vocab(options: Namespace) -> None:
+    from keras_bert_impl.training.vocab import learn_vocab
+
+    learn_vocab(_settings(VocabConfig, options), say=say)
+
+
+def _prepare(options: Namespace) -> None:
+    from keras_bert_impl.training.prepare import prepare
+
+    prepare(_settings(PrepareConfig, options), say=say)
+
+
+def _pretrain(options: Namespace) -> None:
+    config = _settings(PretrainConfig, options)
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.training.pretrain import pretrain
+
+    pretrain(config, say=say)
+
+
+def _evaluate(options: Namespace) -> None:
+    config = _settings(EvaluateConfig, options)
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.training.evaluate import evaluate
+
+    evaluate(config, say=say)
+
+
+def _fill_mask(options: Namespace) -> None:
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.serving.fill_mask import fill_mask
+
+    answers = fill_mask(options.model, options.texts, top=options.top)
+    if options.json:
+        print(json.dumps([{"text": t, "masks": a} for t, a in zip(options.texts, answers, strict=True)], indent=2))
+        return
+    for text, masks in zip(options.texts, answers, strict=True):
+        say(text)
+        for number, candidates in enumerate(masks, start=1):
+            words = "   ".join(f"{c['token']} {c['probability']:.3f}" for c in candidates)
+            say(f"  mask {number}: {words}")
+
+
+def _inspect(options: Namespace) -> None:
+    from keras_bert_impl.inspection import describe, inspect
+
+    facts = inspect(options.path)
+    print(json.dumps(facts, indent=2) if options.json else describe(facts))
+
+
+def _export(options: Namespace) -> None:
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.serving.saved_model import export_saved_model
+
+    export_saved_model(options.model, options.target, top=options.top, say=say)
+
+
+def _serve(options: Namespace) -> None:
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.serving.local_server import serve
+
+    serve(options.export, host=options.host, rest_port=options.rest_port, model_name=options.model_name, say=say)
+
+
+def _demo(options: Namespace) -> None:
+    from keras_bert_impl.demo import run_demo
+
+    run_demo(options.output, inputs=options.input or (), seed=options.seed, steps=options.steps, say=say)
+
+
+# ----------------------------------------------------------------------------------------- the parser
+
+
+class _Parser(ArgumentParser):
+    """Says what is wrong in one sentence instead of printing the usage."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        sentence = _one_sentence(message)
+        if re.search(r"does not accept|not expected|[Uu]nrecognized|unknown", sentence):
+            known = sorted(key for key in _keys(self) if key not in ("help", "config", "verbose", "print_config"))
+            sentence += f" Known settings: {', '.join(known)}." if known else ""
+        raise InputError(sentence)
+
+
+def _keys(parser: ArgumentParser) -> set[str]:
+    return {action.dest for action in parser._actions if "." not in action.dest}
+
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "dict": "a mapping, as JSON",
+    "list": "a list",
+    "NoneType": "null",
+}
+
+
+def _one_sentence(message: str) -> str:
+    """Joins the library's lines into one and says in our words what only a programmer understands."""
+    text = " ".join(message.split())
+    text = re.sub(r"""Parser key ["'](\w+)["']( element \d+)?: ?""", r"`\1`\2: ", text)
+    text = re.sub(r"Does not validate .* Subtypes: \[(.*?)\] Errors: .* Given value: ", _expected_one_of, text)
+    text = re.sub(r"[Ee]xpected an? typing\.Literal\[(.*?)\]", r"must be \1", text)
+    text = re.sub(r"[Ee]xpected an? (?:<class ')?(\w+)(?:'>)?", lambda m: f"must be {_KINDS.get(m[1], m[1])}", text)
+    text = text.replace("Got value: ", "Received: ")
+    text = re.sub(rf"\b(?:{'|'.join(COMMANDS)})\.(?=\w)", "", text)
+    return text if text.endswith((".", "?", "!")) else text + "."
+
+
+def _expected_one_of(union: re.Match[str]) -> str:
+    kinds = re.findall(r"<class '(\w+)'>|(\w+)\[", union[1])
+    return f"must be {' or '.join(_KINDS.get(a or b, a or b) for a, b in kinds)}. Received: "
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """One subcommand: what the overview says of it, its options, and what runs it."""
+
+    summary: str
+    add_options: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], None]
+
+
+def _from_settings(settings: type[Settings], positional: Sequence[str] = ()) -> Callable[[ArgumentParser], None]:
+    """Returns a function that gives the parser an option for each field, and `--config` for a file of them."""
+
+    def add_options(parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--config", action=ActionConfigFile, help="YAML or JSON file of settings; options override it"
+        )
+        hints = typing.get_type_hints(settings)
+        for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+            _add_field(parser, field, hints[field.name], field.name in positional)
+
+    return add_options
+
+
+def _add_field(parser: ArgumentParser, field: dataclasses.Field, hint: Any, positional: bool) -> None:
+    many = typing.get_origin(hint) is tuple
+    item = typing.get_args(hint)[0] if many else hint
+    text = field.metadata["help"]
+    if positional:
+        nargs = "+" if many else None
+        parser.add_argument(field.name, type=item, nargs=nargs, help=text, metavar=field.name.rstrip("s").upper())
+        return
+    flag = "--" + field.name.replace("_", "-")
+    required, default = _default(field)
+    if hint is bool:
+        parser.add_argument(flag, action=ActionYesNo(no_prefix="no-"), default=default, help=text)
+    elif many and dataclasses.is_dataclass(item):
+        # Plain mappings: the settings class checks their keys and says which it knows.
+        rows = [{key: value for key, value in entry.to_dict().items() if value is not None} for entry in default]
+        parser.add_argument(flag, type=list[dict[str, Any]], default=rows, help=text)
+    elif many or hint == tuple[int, ...] | None:
+        parser.add_argument(flag, type=item if many else int, nargs="+", default=default, required=required, help=text)
+    else:
+        parser.add_argument(flag, type=hint, default=default, required=required, help=text)
+
+
+def _default(field: dataclasses.Field) -> tuple[bool, Any]:
+    """Returns whether the field must be given, and its default with tuples as the parser's lists."""
+    if field.default is not dataclasses.MISSING:
+        return False, field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return False, list(field.default_factory())
+    return True, None
+
+
+def _settings(cls: type[Any], options: Namespace) -> Any:
+    """Builds the settings object from the parsed options."""
+    names = [field.name for field in dataclasses.fields(cls)]
+    return cls(**{name: options[name] for name in names})
+
+
+def _fill_mask_options(parser: ArgumentParser) -> None:
+    parser.add_argument("model", type=str, metavar="MODEL", help="model directory or run directory")
+    parser.add_argument("texts", type=str, nargs="+", metavar="TEXT", help='text with one or more "[MASK]"')
+    parser.add_argument("--top", type=int, default=5, help="candidates per mask")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _inspect_options(parser: ArgumentParser) -> None:
+    parser.add_argument("path", type=str, metavar="PATH", help="model, run, prepared data or export directory")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _export_options(parser: ArgumentParser) -> None:
+    parser.add_argument("model", type=str, metavar="MODEL", help="model directory or run directory")
+    parser.add_argument("target", type=str, metavar="TARGET_DIR", help="directory that gets a numbered version")
+    parser.add_argument("--format", type=typing.Literal["savedmodel"], default="savedmodel", help="form of the export")
+    parser.add_argument("--top", type=int, default=5, help="candidates per mask in the answer")
+
+
+def _serve_options(parser: ArgumentParser) -> None:
+    parser.add_argument("export", type=str, metavar="EXPORT_DIR", help="directory that `export` wrote")
+    parser.add_argument("--host", type=str, default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--rest-port", type=int, default=8501, help="port of the REST interface; 0 for a free one")
+    parser.add_argument("--model-name", type=str, default="bert", help="name in the address: /v1/models/NAME")
+
+
+def _demo_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--input", type=str, nargs="+", help="your own text files; the installed documentation if none")
+    parser.add_argument("--output", type=str, default="demo-output", help="directory for all that the demo makes")
+    parser.add_argument("--seed", type=int, default=1, help="seed of every step")
+    parser.add_argument("--steps", type=int, default=None, help="training steps; chosen for two cores when not given")
+
+
+COMMANDS: dict[str, Command] = {
+    "vocab": Command("learn a WordPiece vocabulary from text", _from_settings(VocabConfig, ["inputs"]), _vocab),
+    "prepare": Command("turn text into pretraining examples", _from_settings(PrepareConfig, ["inputs"]), _prepare),
+    "pretrain": Command("pretrain BERT on prepared data", _from_settings(PretrainConfig), _pretrain),
+    "evaluate": Command("measure a model on held-out data", _from_settings(EvaluateConfig, ["model"]), _evaluate),
+    "fill-mask": Command("let a model fill in [MASK]", _fill_mask_options, _fill_mask),
+    "inspect": Command("say what a directory holds", _inspect_options, _inspect),
+    "export": Command("export a model for TensorFlow Serving", _export_options, _export),
+    "serve": Command("serve an export on this machine", _serve_options, _serve),
+    "demo": Command("go the whole way once, on real text", _demo_options, _demo),
+}
+
+
+def build_parser() -> ArgumentParser:
+    """Returns the parser of all subcommands; it opens no room but the settings."""
+    parser = _Parser(prog="keras-bert", description=keras_bert_impl.__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"keras-bert {keras_bert_impl.__version__}")
+    subcommands = parser.add_subcommands(dest="command", required=True)
+    for name, command in COMMANDS.items():
+        sub = _Parser(description=command.summary[0].upper() + command.summary[1:] + ".", allow_abbrev=False)
+        command.add_options(sub)
+        sub.add_argument("--verbose", action="store_true", help="show TensorFlow's own log lines too")
+        subcommands.add_subcommand(name, sub, help=command.summary)
+    return parser

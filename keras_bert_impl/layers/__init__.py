@@ -1,0 +1,21 @@
+"""The parts of a transformer, in `keras.ops` only. A layer knows no model."""
+
+from keras_bert_impl.layers.embedding_table import EmbeddingTable
+from keras_bert_impl.layers.embeddings import Embeddings
+from keras_bert_impl.layers.feed_forward import FeedForward
+from keras_bert_impl.layers.layer_norm import LayerNorm
+from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
+from keras_bert_impl.layers.pooler import Pooler
+from keras_bert_impl.layers.self_attention import SelfAttention
+from keras_bert_impl.layers.transformer_block import TransformerBlock
+
+__all__ = [
+    "EmbeddingTable",
+    "Embeddings",
+    "FeedForward",
+    "LayerNorm",
+    "MaskedLMHead",
+    "Pooler",
+    "SelfAttention",
+    "TransformerBlock",
+]

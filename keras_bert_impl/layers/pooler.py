@@ -1,0 +1,51 @@
+"""One vector for the whole sequence."""
+
+import keras
+
+from keras_bert_impl.layers.seeds import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class Pooler(keras.layers.Layer):
+    """Projects the first position, which holds `[CLS]`, through a dense layer and tanh.
+
+    Args:
+        initializer_range: float. Standard deviation of the truncated normal of the kernel.
+        seed: int. Seed of the kernel's stream.
+        **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
+
+    Call arguments:
+        inputs: float tensor, `(batch, seq_len, hidden_size)`.
+
+    Returns:
+        A tensor `(batch, hidden_size)` in the dtype of `inputs`.
+
+    Reference:
+        [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1, task 2.
+    """
+
+    def __init__(self, initializer_range=0.02, seed=0, **kwargs):
+        super().__init__(**kwargs)
+        self.initializer_range = initializer_range
+        self.seed = seed
+
+    def build(self, inputs_shape):
+        batch, _, hidden_size = inputs_shape
+        self.dense = keras.layers.Dense(
+            hidden_size,
+            activation="tanh",
+            kernel_initializer=truncated_normal(self.initializer_range, self.seed, "dense/kernel"),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+        self.dense.build((batch, hidden_size))
+        self.built = True
+
+    def call(self, inputs):
+        return self.dense(inputs[:, 0])
+
+    def compute_output_shape(self, inputs_shape):
+        return (inputs_shape[0], inputs_shape[-1])
+
+    def get_config(self):
+        return {**super().get_config(), "initializer_range": self.initializer_range, "seed": self.seed}

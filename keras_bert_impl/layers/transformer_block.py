@@ -1,0 +1,116 @@
+"""One block of the encoder."""
+
+import keras
+
+from keras_bert_impl.layers.feed_forward import FeedForward
+from keras_bert_impl.layers.layer_norm import LayerNorm
+from keras_bert_impl.layers.seeds import seed_for
+from keras_bert_impl.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class TransformerBlock(keras.layers.Layer):
+    """Self-attention, then feed-forward; each followed by dropout, the residual addition and normalisation.
+
+    Args:
+        num_heads: int. Attention heads.
+        intermediate_size: int. Width of the feed-forward sublayer's hidden projection.
+        activation: string, a value of `hidden_act`. Nonlinearity of the feed-forward sublayer.
+        dropout: float in [0, 1). Share dropped before both residual additions in training.
+        attention_dropout: float in [0, 1). Share of the attention probabilities dropped in training.
+        initializer_range: float. Standard deviation of the truncated normal of the kernels.
+        layer_norm_eps: float. Added to the variance in both normalisations.
+        seed: int. Every part draws from its own stream, `(seed, name)`.
+        **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
+
+    Call arguments:
+        inputs: float tensor, `(batch, seq_len, hidden_size)`.
+        padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
+        training: bool. Whether to drop out.
+
+    Returns:
+        A tensor with the shape of `inputs`.
+
+    Reference:
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_size,
+        activation="gelu_new",
+        dropout=0.1,
+        attention_dropout=0.1,
+        initializer_range=0.02,
+        layer_norm_eps=1e-12,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.intermediate_size = intermediate_size
+        self.activation = activation
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.initializer_range = initializer_range
+        self.layer_norm_eps = layer_norm_eps
+        self.seed = seed
+
+    def build(self, inputs_shape):
+        self.attention = SelfAttention(
+            self.num_heads,
+            dropout=self.attention_dropout,
+            initializer_range=self.initializer_range,
+            seed=seed_for(self.seed, "attention"),
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention.build(inputs_shape)
+        self.attention_output_dropout = self._dropout("attention_output_dropout")
+        self.attention_norm = self._layer_norm(inputs_shape, "attention_norm")
+        self.feed_forward = FeedForward(
+            self.intermediate_size,
+            activation=self.activation,
+            initializer_range=self.initializer_range,
+            seed=seed_for(self.seed, "feed_forward"),
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_output_dropout = self._dropout("feed_forward_output_dropout")
+        self.feed_forward_norm = self._layer_norm(inputs_shape, "feed_forward_norm")
+        self.built = True
+
+    def _dropout(self, name):
+        return keras.layers.Dropout(self.dropout, seed=seed_for(self.seed, name), dtype=self.dtype_policy, name=name)
+
+    def _layer_norm(self, inputs_shape, name):
+        layer_norm = LayerNorm(self.layer_norm_eps, dtype=self.dtype_policy, name=name)
+        layer_norm.build(inputs_shape)
+        return layer_norm
+
+    def call(self, inputs, padding_mask=None, training=None):
+        attended = self.attention(inputs, padding_mask=padding_mask, training=training)
+        attended = self.attention_output_dropout(attended, training=training)
+        attended = self.attention_norm(inputs + attended)
+
+        fed = self.feed_forward(attended)
+        fed = self.feed_forward_output_dropout(fed, training=training)
+        return self.feed_forward_norm(attended + fed)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_size": self.intermediate_size,
+            "activation": self.activation,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "initializer_range": self.initializer_range,
+            "layer_norm_eps": self.layer_norm_eps,
+            "seed": self.seed,
+        }

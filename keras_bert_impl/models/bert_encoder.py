@@ -1,0 +1,108 @@
+"""The BERT encoder."""
+
+from typing import Any
+
+import keras
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers.embeddings import Embeddings
+from keras_bert_impl.layers.pooler import Pooler
+from keras_bert_impl.layers.seeds import seed_for
+from keras_bert_impl.layers.transformer_block import TransformerBlock
+from keras_bert_impl.models.pretrained_model import PretrainedModel
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertEncoder(PretrainedModel):
+    """Embeds tokens and lets them gather from one another, block by block.
+
+    Inputs, a dict:
+        token_ids: int32, `(batch, seq_len)`.
+        segment_ids: int32, `(batch, seq_len)`; 0 for the first text and padding, 1 for the second.
+        padding_mask: int32 or bool, `(batch, seq_len)`; 1 where there is a token, 0 at padding.
+
+    Outputs, a dict:
+        sequence_output: `(batch, seq_len, hidden_size)`, in the compute dtype.
+        pooled_output: `(batch, hidden_size)`, in the compute dtype; absent without pooler.
+
+    Args:
+        config: `BertConfig`, or the dict that its `to_dict()` wrote.
+        pooler: bool. Whether to pool the first position.
+        dtype: string or `keras.DTypePolicy`, applied to every sublayer.
+        seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
+        **kwargs: passed to `keras.Model`, for example `name`.
+
+    Reference:
+        [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.
+    """
+
+    architecture = "BertModel"
+    leaves_heads = True
+
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        *,
+        pooler: bool = True,
+        dtype: Any = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        config = BertConfig.from_dict(config) if isinstance(config, dict) else config
+        policy = keras.dtype_policies.get(dtype)
+
+        # Layers
+        self.embeddings = Embeddings(
+            config.vocab_size,
+            config.hidden_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            dropout=config.hidden_dropout_prob,
+            initializer_range=config.initializer_range,
+            layer_norm_eps=config.layer_norm_eps,
+            seed=seed_for(seed, "embeddings"),
+            dtype=policy,
+            name="embeddings",
+        )
+        self.blocks = [
+            TransformerBlock(
+                config.num_attention_heads,
+                config.intermediate_size,
+                activation=config.hidden_act,
+                dropout=config.hidden_dropout_prob,
+                attention_dropout=config.attention_probs_dropout_prob,
+                initializer_range=config.initializer_range,
+                layer_norm_eps=config.layer_norm_eps,
+                seed=seed_for(seed, f"block_{i}"),
+                dtype=policy,
+                name=f"block_{i}",
+            )
+            for i in range(config.num_hidden_layers)
+        ]
+        self.pooler = None
+        if pooler:
+            self.pooler = Pooler(config.initializer_range, seed=seed_for(seed, "pooler"), dtype=policy, name="pooler")
+
+        # Functional model
+        inputs = {
+            name: keras.Input((None,), dtype="int32", name=name)
+            for name in ("token_ids", "segment_ids", "padding_mask")
+        }
+        padding_mask = keras.ops.cast(inputs["padding_mask"], "bool")
+        x = self.embeddings(inputs["token_ids"], inputs["segment_ids"])
+        for block in self.blocks:
+            x = block(x, padding_mask=padding_mask)
+        outputs = {"sequence_output": x}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(x)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # Config
+        self.config = config
+        self.seed = seed
+        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
+        self.dtype_policy = policy
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what the constructor needs, as plain JSON values."""
+        return {**super().get_config(), "pooler": self.pooler is not None}

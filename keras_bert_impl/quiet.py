@@ -1,0 +1,54 @@
+"""Keeps the screen to our own words: no log lines of TensorFlow, XLA, oneDNN, CUDA or absl, no Python warnings."""
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+
+
+def silence_logs() -> None:
+    """Sets what must stand before TensorFlow is imported, for this process and those it starts."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GLOG_minloglevel", "3")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    warnings.simplefilter("ignore")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    logging.getLogger("absl").setLevel(logging.ERROR)
+
+
+def import_tensorflow(verbose: bool = False) -> ModuleType:
+    """Imports TensorFlow, without the lines it writes while it looks for devices unless `verbose`."""
+    with contextlib.nullcontext() if verbose else _held_back_error_stream():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+    if not verbose:
+        tf.get_logger().setLevel("ERROR")
+        tf.autograph.set_verbosity(0)
+        # TensorFlow and Keras set filters of their own while they are imported.
+        warnings.simplefilter("ignore")
+    return tf
+
+
+@contextlib.contextmanager
+def _held_back_error_stream() -> Iterator[None]:
+    """Holds back what any library, C++ ones too, writes to the error stream; shows it if the block fails."""
+    sys.stderr.flush()
+    stream = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(stream, held.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(stream, 2)
+            os.close(stream)

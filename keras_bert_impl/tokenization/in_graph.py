@@ -1,0 +1,106 @@
+"""The WordPiece tokenizer inside a TensorFlow graph, for `tf.data` and for exports."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.tokenization.graph_normalizer import (
+    SYMBOL_ALONE,
+    SYMBOL_CODE,
+    SYMBOL_SPACE,
+    SYMBOL_SPECIAL,
+    GraphNormalizer,
+    has_flag,
+)
+from keras_bert_impl.tokenization.graph_pieces import GreedyPieces
+from keras_bert_impl.tokenization.piece_trie import PieceTrie
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+
+class InGraphWordPiece(tf.Module):
+    """Gives the ids that a `WordPieceTokenizer` gives, with core TensorFlow operations alone.
+
+    It needs no regular expressions, look-up tables, tensorflow-text operations or Python at run time, so an
+    export that holds it loads in any TensorFlow Serving. The vocabulary and the Unicode tables are constants of
+    the graph. Invalid UTF-8, which a Python string cannot hold, has one result: every byte sequence that is none reads
+    as U+FFFD, and that character vanishes without separating words.
+
+    For an export, hand it to `keras.export.ExportArchive.track`.
+
+    Args:
+        tokenizer: the specification: vocabulary and options.
+
+    Call arguments:
+        texts: string tensor, `(batch,)`, UTF-8.
+        keep_special_tokens: bool. Whether special tokens written in the text are kept whole.
+
+    Returns:
+        An int32 `tf.RaggedTensor`, `(batch, pieces)`, without `[CLS]` and `[SEP]`.
+
+    Raises:
+        InputError: if the tokenizer's special tokens could overlap in a text.
+    """
+
+    def __init__(self, tokenizer: WordPieceTokenizer, name: str | None = None) -> None:
+        super().__init__(name=name)
+        trie = PieceTrie(tokenizer.start_pieces, tokenizer.continuation_pieces)
+        special_tokens = dict(zip(tokenizer.special_tokens, tokenizer.special_token_ids, strict=True))
+        self._normalizer = GraphNormalizer(tokenizer.normalizer, tuple(special_tokens), trie.codes)
+        self._pieces = GreedyPieces(trie)
+        self._special_ids = np.array(list(special_tokens.values()), np.int32)
+        self._unk_token_id = tokenizer.unk_token_id
+        self._max_chars_per_word = tokenizer.max_chars_per_word
+        signature = [tf.TensorSpec([None], tf.string, name="texts")]
+        self._keeping = tf.function(lambda texts: self._tokenize(texts, True), signature, autograph=False)
+        self._plain = tf.function(lambda texts: self._tokenize(texts, False), signature, autograph=False)
+
+    def __call__(self, texts: Any, keep_special_tokens: bool = True) -> tf.RaggedTensor:
+        """Returns the ids of the pieces of each text."""
+        texts = tf.convert_to_tensor(texts, tf.string)
+        ids, row_splits = self._keeping(texts) if keep_special_tokens else self._plain(texts)
+        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+
+    def _tokenize(self, texts: tf.Tensor, keep_special_tokens: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        # Small integer work on strings: on a GPU it would only be slower.
+        with tf.device("/device:CPU:0"):
+            symbols, row_splits = self._normalizer(texts, keep_special_tokens)
+            starts, ends = _words(symbols, row_splits)
+            first = tf.gather(symbols, starts)
+            is_special = has_flag(first, SYMBOL_SPECIAL)
+            too_long = ends - starts > self._max_chars_per_word
+            to_cut = tf.where(~(has_flag(first, SYMBOL_SPACE) | is_special | too_long))[:, 0]
+            pieces = self._pieces(_codes(symbols), tf.gather(starts, to_cut), tf.gather(ends, to_cut))
+
+            special = tf.where(is_special)[:, 0]
+            unknown = tf.concat([tf.where(too_long)[:, 0], tf.gather(to_cut, pieces.stuck)], axis=0)
+            ids_at = tf.scatter_nd(
+                tf.concat([pieces.places, tf.gather(starts, special), tf.gather(starts, unknown)], axis=0)[:, None],
+                1
+                + tf.concat(
+                    [
+                        pieces.ids,
+                        tf.gather(tf.constant(self._special_ids), _codes(tf.gather(first, special))),
+                        tf.fill(tf.shape(unknown), self._unk_token_id),
+                    ],
+                    axis=0,
+                ),
+                tf.shape(symbols, tf.int64),
+            )
+            places = tf.where(ids_at > 0)[:, 0]
+            return tf.gather(ids_at, places) - 1, tf.searchsorted(places, row_splits, out_type=tf.int64)
+
+
+def _words(symbols: tf.Tensor, row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the first character of every word and the one after its last; white space counts as words."""
+    alone = has_flag(symbols, SYMBOL_ALONE)
+    after_alone = tf.concat([[True], alone], axis=0)[:-1]
+    size = tf.size(symbols, tf.int64)
+    row_starts = tf.boolean_mask(row_splits, row_splits < size)[:, None]
+    is_start = tf.tensor_scatter_nd_update(alone | after_alone, row_starts, tf.ones(tf.shape(row_starts)[:1], tf.bool))
+    starts = tf.where(is_start)[:, 0]
+    return starts, tf.concat([starts, [size]], axis=0)[1:]
+
+
+def _codes(symbols: tf.Tensor) -> tf.Tensor:
+    return tf.bitwise.bitwise_and(symbols, SYMBOL_CODE)

@@ -1,0 +1,144 @@
+"""Learning a WordPiece vocabulary from text."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.tokenization.text_normalizer import TextNormalizer
+from keras_bert_impl.tokenization.vocabulary_file import SPECIAL_TOKENS
+
+CONTINUATION = "##"
+
+# Bounds of memory: distinct stretches of raw text, and distinct words.
+_MOST_STRETCHES = 1 << 20
+_MOST_WORDS = 1 << 22
+_LONGEST_WORD = 100
+
+# The trainer sees every symbol, a character at the start of a word or inside one, as one character from here on.
+_FIRST_SYMBOL = 0x10000
+_FED_AT_ONCE = 1 << 14
+
+
+def learn_vocabulary(
+    texts: Iterable[str],
+    size: int,
+    *,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    split_cjk: bool = True,
+    min_frequency: int = 2,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[str]:
+    """Returns a vocabulary: the special tokens, `[PAD]` first, then characters, then pieces as they were learnt.
+
+    The words are those that `WordPieceTokenizer` will see, for both use `TextNormalizer`. The pieces are then
+    merged by the `tokenizers` library's trainer. The same text gives the same vocabulary, on any number of
+    threads and in whatever order its lines come. Memory does not grow with the text: words that turn out rare are
+    forgotten when there are too many (4 million) to count.
+
+    Args:
+        texts: iterable of strings, for example lines. Read once.
+        size: int. Number of tokens to reach, the special ones included. Little text gives fewer.
+        lowercase: bool. As in `WordPieceTokenizer`.
+        strip_accents: bool or None. As in `WordPieceTokenizer`; None: as `lowercase`.
+        split_cjk: bool. As in `WordPieceTokenizer`.
+        min_frequency: int. A character gets a token, and two pieces are merged, only if seen this often.
+        say: called with a line about anything that did not come out as asked for.
+
+    Raises:
+        InputError: if the text has no words, or a setting is out of its range.
+    """
+    if size <= len(SPECIAL_TOKENS):
+        raise InputError(f"`size` must be more than {len(SPECIAL_TOKENS)}, the special tokens. Received: size={size}")
+    if min_frequency < 1:
+        raise InputError(f"`min_frequency` must be at least 1. Received: min_frequency={min_frequency}")
+    normalizer = TextNormalizer(
+        lowercase=lowercase,
+        strip_accents=lowercase if strip_accents is None else strip_accents,
+        split_cjk=split_cjk,
+    )
+    words = count_words(texts, normalizer)
+    if not words:
+        raise InputError("`texts` must contain words to learn a vocabulary from. Received: none")
+    symbols = _choose_symbols(words, size - len(SPECIAL_TOKENS), min_frequency, say)
+    learnt = _merge(words, symbols, size - len(SPECIAL_TOKENS), min_frequency)
+    if len(learnt) + len(SPECIAL_TOKENS) < size:
+        say(
+            f"the text gives only {len(learnt) + len(SPECIAL_TOKENS)} tokens, not {size}: "
+            f"no other pieces stand together at least {min_frequency} times"
+        )
+    return [*SPECIAL_TOKENS, *learnt]
+
+
+def count_words(texts: Iterable[str], normalizer: TextNormalizer) -> Counter[str]:
+    """Counts normalised words; those of over 100 characters are left out."""
+    words: Counter[str] = Counter()
+    stretches: Counter[str] = Counter()
+    for text in texts:
+        stretches.update(normalizer.stretches(text))
+        if len(stretches) > _MOST_STRETCHES:
+            _add_words(words, stretches, normalizer)
+            stretches.clear()
+    _add_words(words, stretches, normalizer)
+    return words
+
+
+def _add_words(words: Counter[str], stretches: Counter[str], normalizer: TextNormalizer) -> None:
+    for stretch, count in stretches.items():
+        for word in normalizer.word_texts(stretch):
+            if len(word) <= _LONGEST_WORD:
+                words[word] += count
+    floor = 1
+    while len(words) > _MOST_WORDS:
+        for word in [word for word, count in words.items() if count <= floor]:
+            del words[word]
+        floor *= 2
+
+
+def _choose_symbols(words: Counter[str], room: int, min_frequency: int, say: Callable[[str], None]) -> list[str]:
+    """Returns the single-character tokens, most frequent first: at most half of the room, or a first one."""
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        counts[word[0]] += count
+        for char in word[1:]:
+            counts[CONTINUATION + char] += count
+    in_order = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+    frequent = [symbol for symbol in in_order if counts[symbol] >= min_frequency]
+    chosen = frequent[: max(1, room // 2)]
+    if len(chosen) < len(frequent):
+        total = counts.total()
+        share = 1 - sum(counts[symbol] for symbol in chosen) / total
+        say(f"{len(frequent) - len(chosen)} rare characters get no token ({share:.2%} of the text's characters)")
+    return chosen
+
+
+def _merge(words: Counter[str], symbols: list[str], size: int, min_frequency: int) -> list[str]:
+    """Returns the symbols and the pieces merged from them, `size` at most."""
+    # The trainer knows no difference between start and inside of a word unless told by a prefix; but with a prefix
+    # its result depends on the order in which its hash table yields the words. Each symbol as a character of its
+    # own gives the same pieces, always.
+    code = {symbol: chr(_FIRST_SYMBOL + number) for number, symbol in enumerate(symbols)}
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_frequency, show_progress=False)
+    tokenizer.train_from_iterator(_repeated(words, code), trainer)
+    learnt = tokenizer.get_vocab()
+    pieces = []
+    for coded in sorted(learnt, key=learnt.__getitem__):
+        first, *others = (symbols[ord(char) - _FIRST_SYMBOL] for char in coded)
+        pieces.append(first + "".join(other.removeprefix(CONTINUATION) for other in others))
+    return pieces
+
+
+def _repeated(words: Counter[str], code: dict[str, str]) -> Iterator[str]:
+    """Yields every word, in the trainer's symbols, as often as it was counted, many at a time."""
+    for word, count in words.items():
+        symbols = [word[0], *(CONTINUATION + char for char in word[1:])]
+        if all(symbol in code for symbol in symbols):
+            coded = "".join(code[symbol] for symbol in symbols) + " "
+            full, rest = divmod(count, _FED_AT_ONCE)
+            for _ in range(full):
+                yield coded * _FED_AT_ONCE
+            yield coded * rest

@@ -1,0 +1,105 @@
+"""A pretrained model with its tokenizer, read from a model directory or a run directory."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+
+class Row(NamedTuple):
+    """A text as the encoder reads it: `[CLS]`, pieces, `[SEP]`.
+
+    Attributes:
+        token_ids: the ids.
+        truncated: whether pieces were left out at the end.
+        mask_positions: where the mask tokens stand.
+    """
+
+    token_ids: list[int]
+    truncated: bool
+    mask_positions: list[int]
+
+
+class LoadedModel:
+    """What an answer needs.
+
+    Attributes:
+        directory: the model directory.
+        model: the `BertPretrainer`.
+        tokenizer: the `WordPieceTokenizer`.
+        fresh_parts: of `"pooler"` and `"nsp_head"`, those that the directory has no weights for.
+    """
+
+    def __init__(self, directory: Path, model: BertPretrainer, tokenizer: WordPieceTokenizer) -> None:
+        if tokenizer.vocab_size > model.config.vocab_size:
+            raise InputError(
+                "`model` must have a row for every token of its vocabulary. "
+                f"Received: {tokenizer.vocab_size} tokens, {model.config.vocab_size} rows"
+            )
+        self.directory = directory
+        self.model = model
+        self.tokenizer = tokenizer
+        report = model.load_report
+        fresh = report.newly_initialised if report is not None else ()
+        parts = {"pooler": "pooler.", "nsp_head": "seq_relationship."}
+        self.fresh_parts = {part for part, mark in parts.items() if any(mark in name for name in fresh)}
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a model directory, or the best model of a run directory.
+
+        Raises:
+            InputError: if it is neither, or has no masked-LM head.
+        """
+        directory = model_directory(path)
+        # Neither part has a say in what stands at a mask.
+        model = BertPretrainer.from_pretrained(directory, allow_missing=("pooler", "nsp_head"))
+        return cls(directory, model, WordPieceTokenizer.from_pretrained(directory))
+
+    def row(self, text: str, max_length: int) -> Row:
+        """Returns the text's row of at most `max_length` ids."""
+        pieces = self.tokenizer.encode_ids(text)
+        kept = pieces[: max_length - 2]
+        token_ids = [self.tokenizer.cls_token_id, *kept, self.tokenizer.sep_token_id]
+        masks = [i for i, token_id in enumerate(token_ids) if token_id == self.tokenizer.mask_token_id]
+        return Row(token_ids, len(kept) < len(pieces), masks)
+
+    def inputs(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
+        """Returns the model's inputs for a batch of rows; unused mask slots hold position 0."""
+        length = max(len(row.token_ids) for row in rows)
+        token_ids = np.full((len(rows), length), self.tokenizer.pad_token_id, "int32")
+        positions = np.zeros((len(rows), max(len(row.mask_positions) for row in rows)), "int32")
+        for i, row in enumerate(rows):
+            token_ids[i, : len(row.token_ids)] = row.token_ids
+            positions[i, : len(row.mask_positions)] = row.mask_positions
+        return {
+            "token_ids": token_ids,
+            "segment_ids": np.zeros_like(token_ids),
+            "padding_mask": (token_ids != self.tokenizer.pad_token_id).astype("int32"),
+            "mask_positions": positions,
+        }
+
+
+def model_directory(path: str | os.PathLike[str]) -> Path:
+    """Returns the model directory that `path` is, or that a run directory has in it."""
+    folder = Path(path)
+    for candidate in (folder / "model", folder):
+        if (candidate / "config.json").is_file() and (candidate / "vocab.txt").is_file():
+            return candidate
+    raise InputError(
+        "`model` must be a model directory with config.json, model.safetensors and vocab.txt, or a run directory "
+        f"that has one in it. Received: {str(folder)!r}"
+    )
+
+
+def checked_top(top: Any, model: BertPretrainer) -> int:
+    """Returns the number of candidates asked for, which the vocabulary must have."""
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= model.config.vocab_size:
+        raise InputError(f"`top` must be at least 1 and at most {model.config.vocab_size}. Received: top={top!r}")
+    return top

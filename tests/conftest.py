@@ -1,0 +1,18 @@
+"""Fixtures that every room's tests share."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data and weights; the test is skipped where it is absent."""
+    root = Path(__file__).resolve().parent.parent
+    folder = Path(os.environ.get("KERAS_BERT_SHARED", root.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"needs the shared data folder; {folder} has none (set KERAS_BERT_SHARED)")
+    return folder

@@ -1,0 +1,80 @@
+"""`SelfAttention`: scaled dot products over the positions that are not padding."""
+
+import numpy as np
+import pytest
+from harness import arrays, check_layer, small_batch
+
+from keras_bert_impl.layers import SelfAttention
+
+MASK = small_batch()["padding_mask"]
+
+
+def make(**kwargs):
+    return SelfAttention(3, dropout=0.0, initializer_range=0.5, **kwargs)
+
+
+def vectors(seed=0):
+    return np.random.default_rng(seed).normal(size=(3, 9, 12)).astype("float32")
+
+
+def test_contract():
+    check_layer(make, {"inputs": vectors(), "padding_mask": MASK}, (3, 9, 12), num_weights=8)
+
+
+def by_definition(layer, inputs, mask):
+    """One head and one query at a time, in float64."""
+
+    def project(name):
+        dense = getattr(layer, name)
+        return inputs.astype("float64") @ arrays(dense.kernel) + arrays(dense.bias)
+
+    query, key, value = project("query"), project("key"), project("value")
+    gathered = np.zeros_like(query)
+    for row, head, position in np.ndindex(len(inputs), 3, inputs.shape[1]):
+        part = slice(4 * head, 4 * head + 4)
+        scores = key[row, mask[row], part] @ query[row, position, part] / np.sqrt(4)
+        weights = np.exp(scores - scores.max())
+        gathered[row, position, part] = weights @ value[row, mask[row], part] / weights.sum()
+    return gathered @ arrays(layer.output_projection.kernel) + arrays(layer.output_projection.bias)
+
+
+def test_is_attention_by_its_definition():
+    layer, inputs = make(), vectors()
+    outputs = arrays(layer(inputs, padding_mask=MASK))
+    np.testing.assert_allclose(outputs, by_definition(layer, inputs, MASK.astype(bool)), atol=1e-5)
+
+
+def test_bool_and_integer_masks_are_the_same_and_none_means_no_padding():
+    layer, inputs = make(), vectors()
+    np.testing.assert_array_equal(layer(inputs, padding_mask=MASK), layer(inputs, padding_mask=MASK.astype(bool)))
+    np.testing.assert_allclose(layer(inputs), layer(inputs, padding_mask=np.ones_like(MASK)), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_padding_has_no_influence(dtype):
+    layer, inputs = make(dtype=dtype), vectors()
+    other = np.where(MASK[:, :, None], inputs, vectors(1) * 50)
+    real = MASK.astype(bool)
+    outputs = arrays(layer(inputs, padding_mask=MASK))
+    np.testing.assert_array_equal(outputs[real], arrays(layer(other, padding_mask=MASK))[real])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_a_row_of_padding_only_stays_finite(dtype):
+    outputs = arrays(make(dtype=dtype)(vectors() * 4, padding_mask=MASK * 0))
+    assert np.isfinite(outputs).all()
+
+
+def test_drops_probabilities_in_training_only():
+    layer = SelfAttention(3, dropout=0.5)
+    inputs = vectors()
+    plain = arrays(layer(inputs, training=False))
+    assert not np.allclose(arrays(layer(inputs, training=True)), plain)
+    np.testing.assert_array_equal(arrays(layer(inputs, training=False)), plain)
+
+
+def test_refuses_heads_that_do_not_divide_the_width():
+    with pytest.raises(ValueError, match=r"Received: hidden_size=12, num_heads=5"):
+        SelfAttention(5)(vectors())
+    with pytest.raises(ValueError, match=r"`num_heads` must be positive. Received: num_heads=0"):
+        SelfAttention(0)

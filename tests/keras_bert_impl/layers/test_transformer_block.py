@@ -1,0 +1,42 @@
+"""`TransformerBlock`: two sublayers, each with residual addition and normalisation after it."""
+
+import keras
+import numpy as np
+from harness import arrays, check_layer, small_batch
+
+from keras_bert_impl.layers import TransformerBlock
+
+MASK = small_batch()["padding_mask"]
+
+
+def make(**kwargs):
+    return TransformerBlock(3, 20, dropout=0.0, attention_dropout=0.0, **kwargs)
+
+
+def vectors():
+    return np.random.default_rng(0).normal(size=(3, 9, 12)).astype("float32")
+
+
+def test_contract():
+    check_layer(make, {"inputs": vectors(), "padding_mask": MASK}, (3, 9, 12), num_weights=16)
+
+
+def test_normalises_after_each_residual_addition():
+    block, inputs = make(initializer_range=0.3), vectors()
+    outputs = arrays(block(inputs, padding_mask=MASK))
+    attended = block.attention_norm(inputs + block.attention(inputs, padding_mask=MASK))
+    np.testing.assert_array_equal(outputs, arrays(block.feed_forward_norm(attended + block.feed_forward(attended))))
+
+
+def test_has_three_dropouts_each_with_a_stream_of_its_own():
+    block = TransformerBlock(3, 20)
+    block.build((None, None, 12))
+    dropouts = [layer for layer in block._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
+    assert len(dropouts) == 3
+    assert len({tuple(arrays(dropout.seed_generator.state)) for dropout in dropouts}) == 3
+
+
+def test_without_dropout_training_changes_nothing():
+    block, inputs = make(), vectors()
+    np.testing.assert_array_equal(arrays(block(inputs, training=True)), arrays(block(inputs, training=False)))
+    assert not block.non_trainable_variables

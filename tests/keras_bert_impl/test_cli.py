@@ -1,0 +1,254 @@
+"""The front door: help without waiting, one sentence for each mistake, nothing left behind."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from texts import write_toy_corpus
+
+from keras_bert_impl.cli import COMMANDS, main
+from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    return write_toy_corpus(tmp_path_factory.mktemp("corpus") / "corpus.txt")
+
+
+@pytest.fixture(scope="module")
+def vocab(corpus) -> Path:
+    path = corpus.parent / "vocab.txt"
+    assert main(["vocab", str(corpus), "--output", str(path), "--size", "120"]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(corpus, vocab) -> Path:
+    folder = corpus.parent / "data"
+    arguments = ["--vocab", vocab, "--output", folder, "--lengths", 16, 32, "--workers", 1]
+    assert main(list(map(str, ["prepare", corpus, *arguments]))) == 0
+    return folder
+
+
+@pytest.fixture
+def mistake(capsys):
+    """Runs a command that must fail with one plain sentence; returns the sentence."""
+
+    def run(*arguments: object) -> str:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        lines = [line for line in captured.err.splitlines() if line]
+        assert code == 2, captured.err
+        assert len(lines) == 1, captured.err
+        assert lines[0].startswith("keras-bert: ")
+        assert "Traceback" not in captured.out + captured.err
+        return lines[0]
+
+    return run
+
+
+@pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS]], ids=lambda c: " ".join(c) or "keras-bert")
+def test_help_opens_neither_tensorflow_nor_keras_nor_numpy(command):
+    script = (
+        "import keras_bert_console, sys\n"
+        f"sys.argv = ['keras-bert', *{command!r}, '--help']\n"
+        "try:\n    keras_bert_console.main()\nexcept SystemExit as done:\n    assert not done.code\n"
+        "print('opened:', sorted({'tensorflow', 'keras', 'numpy', 'tokenizers'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "opened: []"
+    assert "--verbose" in done.stdout or not command
+
+
+@pytest.mark.parametrize(
+    "command,settings",
+    [("vocab", VocabConfig), ("prepare", PrepareConfig), ("pretrain", PretrainConfig), ("evaluate", EvaluateConfig)],
+)
+def test_help_shows_every_setting_with_its_default(capsys, command, settings):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for field in dataclasses.fields(settings):
+        assert " ".join(field.metadata["help"].split())[:20] in text, field.name
+        if isinstance(field.default, int | float | str) and not isinstance(field.default, bool):
+            default = f"default: {field.default}"
+            assert default in text, field.name
+
+
+def test_options_of_the_command_line_stay():
+    """People script these; DESIGN fixes them."""
+    fixed = {
+        "vocab": ["--output", "--size", "--cased"],
+        "prepare": ["--vocab", "--output", "--lengths", "--seed", "--workers"],
+        "pretrain": ["--data", "--run", "--preset", "--steps", "--init", "--config"],
+        "evaluate": ["--data"],
+        "fill-mask": ["--top", "--json"],
+        "inspect": ["--json"],
+        "export": ["--format"],
+        "serve": ["--rest-port"],
+        "demo": ["--input", "--output", "--seed"],
+    }
+    assert fixed.keys() == COMMANDS.keys()
+    for command, options in fixed.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "keras_bert_console", command, "--help"], capture_output=True, text=True, check=True
+        )
+        for option in options:
+            assert option in done.stdout, (command, option)
+
+
+def test_no_command_is_a_sentence(mistake):
+    assert "command" in mistake()
+
+
+def test_unknown_command_is_a_sentence_that_lists_the_known(mistake):
+    sentence = mistake("nope")
+    assert "nope" in sentence and "pretrain" in sentence
+
+
+def test_unknown_option_lists_the_known(mistake):
+    sentence = mistake("pretrain", "--data", "d", "--run", "r", "--lerning-rate", "1")
+    assert "lerning" in sentence and "learning_rate" in sentence
+
+
+def test_unknown_config_key_lists_the_known(mistake, tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("batch_size: 8\nbatchsize: 8\n")
+    sentence = mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--config", config)
+    assert "batchsize" in sentence and "batch_size" in sentence and "learning_rate" in sentence
+    assert not (tmp_path / "r").exists()
+
+
+def test_unknown_key_of_a_phase_lists_the_known(mistake, tmp_path):
+    phases = json.dumps([{"lenght": 128, "share": 1}])
+    sentence = mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--phases", phases)
+    assert "lenght" in sentence and "length" in sentence and "batch_size" in sentence
+
+
+def test_value_of_the_wrong_kind_names_the_option(mistake):
+    sentence = mistake("pretrain", "--data", "d", "--run", "r", "--batch-size", "many")
+    assert "batch_size" in sentence and "many" in sentence
+
+
+def test_missing_config_file_is_named(mistake, tmp_path):
+    assert "nope.yaml" in mistake("pretrain", "--data", "d", "--run", "r", "--config", tmp_path / "nope.yaml")
+
+
+def test_broken_config_file_is_a_sentence(mistake, tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("batch_size: [8\n")
+    mistake("pretrain", "--data", "d", "--run", "r", "--config", config)
+
+
+def test_config_file_gives_settings_and_options_override_it(corpus, tmp_path, capsys):
+    config = tmp_path / "vocab.yaml"
+    config.write_text("size: 300\nmin_frequency: 1\n")
+    output = tmp_path / "vocab.txt"
+    assert main(["vocab", str(corpus), "--output", str(output), "--config", str(config), "--size", "60"]) == 0
+    assert len(output.read_text().splitlines()) == 60
+
+
+@pytest.mark.parametrize("command", ["vocab", "prepare"])
+class TestCorpus:
+    """What is wrong with a corpus is said by both commands that read one."""
+
+    def arguments(self, command, path, tmp_path, vocab):
+        extra = ["--vocab", vocab, "--lengths", 16] if command == "prepare" else []
+        return [command, path, "--output", tmp_path / "out", *extra]
+
+    def test_missing_file(self, command, mistake, tmp_path, vocab):
+        path = tmp_path / "nope.txt"
+        assert "nope.txt" in mistake(*self.arguments(command, path, tmp_path, vocab))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_empty_corpus(self, command, mistake, tmp_path, vocab):
+        path = tmp_path / "empty.txt"
+        path.write_text("\n \n\n")
+        mistake(*self.arguments(command, path, tmp_path, vocab))
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_not_utf8_names_the_byte(self, command, mistake, tmp_path, vocab):
+        path = tmp_path / "latin.txt"
+        path.write_bytes(b"abc def.\n" * 3 + b"caf\xe9 noir.\n")
+        sentence = mistake(*self.arguments(command, path, tmp_path, vocab))
+        assert "latin.txt" in sentence and "30" in sentence
+        assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "lines,expected",
+    [
+        (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"], ["[MASK]"]),
+        ([*SPECIAL, "a", "", "b"], ["line 7"]),
+        ([*SPECIAL, "a", "b", "a"], ["6", "8"]),
+    ],
+    ids=["without [MASK]", "blank line in the middle", "duplicate"],
+)
+def test_bad_vocabulary_is_named_with_its_lines(mistake, corpus, tmp_path, lines, expected):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(lines) + "\n")
+    sentence = mistake("prepare", corpus, "--vocab", path, "--output", tmp_path / "data")
+    assert all(part in sentence for part in expected), sentence
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "options,expected",
+    [
+        (["--model", '{"vocab_size": 50}'], ["vocab", "50", "120"]),
+        (["--model", '{"max_position_embeddings": 8}'], ["max_position_embeddings", "8", "16"]),
+        (["--model", '{"hiden_size": 8}'], ["hiden_size", "hidden_size"]),
+        (["--replicas", "2", "--batch-size", "7"], ["batch_size=7", "replicas=2"]),
+        (["--phases", '[{"length": 64, "share": 1}]'], ["64", "16", "32"]),
+        (["--preset", "huge"], ["huge", "tiny"]),
+        (["--init", "nope"], ["nope"]),
+    ],
+    ids=[
+        "vocabulary larger than the model's",
+        "length above the positions",
+        "unknown model field",
+        "batch not divisible",
+        "length not prepared",
+        "unknown preset",
+        "no such init",
+    ],
+)
+def test_pretrain_refuses_what_cannot_be(mistake, data, tmp_path, options, expected):
+    phases = [] if "--phases" in options else ["--phases", '[{"length": 16, "share": 1}]']
+    run = tmp_path / "run"
+    sentence = mistake("pretrain", "--data", data, "--run", run, "--steps", 2, "--batch-size", 8, *phases, *options)
+    assert all(part in sentence for part in expected), sentence
+    assert not run.exists()
+
+
+def test_pretrain_refuses_a_directory_that_is_not_prepared_data(mistake, tmp_path):
+    sentence = mistake("pretrain", "--data", tmp_path, "--run", tmp_path / "run")
+    assert str(tmp_path) in sentence
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["evaluate", "--data", "DATA"], ["fill-mask", "the [MASK]"], ["inspect"], ["export", "TARGET"], ["serve"]],
+    ids=lambda c: c[0],
+)
+def test_missing_model_is_named(mistake, data, tmp_path, command):
+    name, *rest = command
+    rest = [{"DATA": data, "TARGET": tmp_path / "export"}.get(part, part) for part in rest]
+    sentence = mistake(name, tmp_path / "nope", *rest)
+    assert "nope" in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_has_content_is_refused(mistake, corpus, vocab, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    sentence = mistake("prepare", corpus, "--vocab", vocab, "--output", tmp_path)
+    assert "output" in sentence
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

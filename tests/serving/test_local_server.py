@@ -1,0 +1,287 @@
+"""The local server answers as TensorFlow Serving does, and stays alive."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.serving.client import ServingError, predict
+from keras_bert_impl.serving.local_server import LocalServer, latest_version, serve
+
+
+@pytest.fixture(scope="module")
+def http():
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        yield client
+
+
+def test_status_has_the_form_of_the_real_server(small_server, http):
+    expected = {
+        "model_version_status": [
+            {"version": "3", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+        ]
+    }
+    for url in (small_server, f"{small_server}/versions/3"):
+        answer = http.get(url)
+        assert (answer.status_code, answer.json()) == (200, expected)
+        assert answer.headers["content-type"] == "application/json"
+
+
+def test_metadata_has_the_form_of_the_real_server(small_server, http):
+    answer = http.get(f"{small_server}/metadata").json()
+    assert answer["model_spec"] == {"name": "small", "signature_name": "", "version": "3"}
+    signature = answer["metadata"]["signature_def"]["signature_def"]["pairs"]
+    assert signature["method_name"] == "tensorflow/serving/predict"
+    assert signature["inputs"]["token_ids"] == {
+        "name": "pairs_token_ids:0",
+        "dtype": "DT_INT32",
+        "tensor_shape": {"dim": [{"size": "-1", "name": ""}, {"size": "-1", "name": ""}], "unknown_rank": False},
+    }
+
+
+def test_row_form_is_answered_by_predictions(small_server, http):
+    answer = http.post(f"{small_server}:predict", json={"instances": ["héy", "a"]}).json()
+    assert answer == {
+        "predictions": [
+            {"length": 4, "long": True, "raw_bytes": {"b64": "aMOpeQ=="}, "scaled": 0.8, "upper": "HéY"},
+            {"length": 1, "long": False, "raw_bytes": {"b64": "YQ=="}, "scaled": 0.2, "upper": "A"},
+        ]
+    }
+
+
+def test_column_form_is_answered_by_outputs(small_server, http):
+    body = {"signature_name": "decimals", "inputs": {"x": [[1, 0.5]]}}
+    for url in (small_server, f"{small_server}/versions/3", small_server.replace("/models/", "/Models/")):
+        assert http.post(f"{url}:predict", json=body).json() == {"outputs": [[2.0, 1.0]]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("small:predict", {"signature_name": "q", "instances": ["a"]}, 400, 'name: "q" not found in signature def'),
+        ("small:predict", {"signature_name": 1}, 400, "'signature_name' key must be a string value."),
+        ("small:predict", {"instances": [5]}, 400, "Type: Number is not of expected type: string"),
+        ("small:predict", {"inputs": {}}, 400, "Missing named input: text in 'inputs' object."),
+        ("zz:predict", {"instances": ["a"]}, 404, "Servable not found for request: Latest(zz)"),
+        ("small/versions/7:predict", {"instances": ["a"]}, 404, "Servable not found for request: Specific(small, 7)"),
+        ("small/versions/99999999999999999999:predict", {}, 400, "Failed to convert version"),
+        ("small/labels/stable:predict", {}, 400, "Unrecognized servable version label: stable"),
+        ("small:classify", {"examples": [{"text": "a"}]}, 400, "No classification inputs found in SignatureDef"),
+        ("small:regress", {"examples": [{"text": "a"}]}, 400, "No regression inputs found in SignatureDef"),
+        ("small:classify", {"signature_name": "q"}, 400, "No signature was found with the name: q"),
+        ("small:explain", {}, 400, "Malformed request: POST /v1/models/small:explain"),
+        ("small", {}, 400, "Malformed request: POST /v1/models/small"),
+        (
+            "small:predict",
+            {
+                "signature_name": "pairs",
+                "instances": [
+                    {"token_ids": [1, 2, 3], "segment_ids": [0, 0, 0]},
+                    {"token_ids": [1, 2], "segment_ids": [0, 0]},
+                ],
+            },
+            400,
+            "Failed to process element: 1 key: token_ids of 'instances' list. "
+            "Error: INVALID_ARGUMENT: Expecting tensor size: 3 but got: 2",
+        ),
+        (
+            "small:predict",
+            {"signature_name": "pairs", "instances": [{"token_ids": [9], "segment_ids": [0]}]},
+            400,
+            "indices[0,0] = 9 is not in [0, 4)",
+        ),
+        (
+            "small:predict",
+            {"signature_name": "pairs", "inputs": {"token_ids": [[1, 2]], "segment_ids": [[0, 0, 0]]}},
+            400,
+            "Incompatible shapes: [1,",
+        ),
+    ],
+)
+def test_each_wrong_post_has_the_real_servers_status_and_text(small_server, http, path, body, status, message):
+    answer = http.post(small_server.replace("small", path), json=body)
+    assert answer.status_code == status
+    assert answer.json().keys() == {"error"}
+    assert message in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("/v1/models/zz", 404, "Could not find any versions of model zz"),
+        ("/v1/models/small/versions/7", 404, "Could not find version 7 of model small"),
+        ("/v1/models/zz/metadata", 404, "Servable not found for request: Latest(zz)"),
+        ("/v1/models/small/versions/x", 400, "Malformed request: GET /v1/models/small/versions/x"),
+        ("/", 400, "Malformed request: GET /"),
+        ("/v1/models/..%2f..%2fetc/passwd", 400, "Malformed request"),
+    ],
+)
+def test_each_wrong_get_has_its_status_and_text(small_server, http, path, status, message):
+    answer = http.get(small_server.partition("/v1/")[0] + path)
+    assert (answer.status_code, answer.json().keys()) == (status, {"error"})
+    assert message in answer.json()["error"]
+
+
+def test_other_methods_are_malformed_requests(small_server, http):
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = http.request(method, small_server)
+        assert (answer.status_code, answer.json()["error"].startswith("Malformed request")) == (400, True)
+
+
+def test_a_body_over_the_limit_is_refused(small_server, http):
+    answer = http.post(f"{small_server}:predict", content=b" " * (33 * 1024 * 1024))
+    assert answer.status_code == 413
+    assert "larger than 33554432 bytes" in answer.json()["error"]
+
+
+def test_a_truncated_request_does_not_disturb_the_next(small_server, http):
+    host, port = small_server.split("/")[2].split(":")
+    for data in (b"POST /v1/models/small:predict HTTP/1.1\r\nContent-Length: 50\r\n\r\n{", b"\xff\x00\r\n\r\n", b""):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(data)
+    assert http.get(small_server).status_code == 200
+
+
+def test_requests_at_the_same_time_get_their_own_answers(small_server):
+    texts = [["x" * (i % 17), "yy"] for i in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda text: predict(small_server, text), texts))
+    assert [[row["length"] for row in answer] for answer in answers] == [[i % 17, 2] for i in range(200)]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just({"b64": "YQ=="}),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+_REQUESTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "instances": _JSON | st.lists(st.fixed_dictionaries({"token_ids": _JSON, "segment_ids": _JSON}), max_size=3),
+        "inputs": _JSON | st.fixed_dictionaries({"x": _JSON}),
+        "signature_name": st.sampled_from(["serving_default", "pairs", "decimals", ""]) | _JSON,
+    },
+)
+_BODIES = _REQUESTS.map(lambda value: json.dumps(value).encode()) | _JSON.map(json.dumps).map(str.encode)
+_BODIES |= st.binary(max_size=200) | st.builds(lambda body, size: body[:size], _BODIES, st.integers(0, 100))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=_BODIES)
+def test_no_body_brings_out_a_traceback_or_a_path(small_server, http, body):
+    answer = http.post(f"{small_server}:predict", content=body)
+    assert answer.status_code in (200, 400), answer.text
+    if answer.status_code == 400:
+        assert answer.json().keys() == {"error"}
+        error = answer.json()["error"]
+        assert "Traceback" not in error and "site-packages" not in error and str(Path.cwd()) not in error
+
+
+def test_the_client_returns_predictions_and_the_servers_words(small_server):
+    assert predict(small_server, ["abcd"])[0]["length"] == 4
+    with pytest.raises(ServingError, match="not found in signature def") as error:
+        predict(small_server, ["a"], signature_name="q")
+    assert error.value.status == 400
+
+
+def test_the_client_names_an_address_that_nobody_answers(small_server):
+    with pytest.raises(InputError, match="`url` must have the form"):
+        predict("localhost:8501", ["a"])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(InputError, match="`url` must be the address of a running server"):
+        predict(f"http://127.0.0.1:{port}/v1/models/small", ["a"])
+
+
+def test_the_highest_version_with_content_is_served(small_export):
+    assert latest_version(small_export).name == "3"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_name": "a/b"}, "`model_name` must be a word without / and :. Received: model_name='a/b'"),
+        ({"rest_port": 65536}, "`rest_port` must be at least 0 and at most 65535. Received: rest_port=65536"),
+        ({"host": "no.such.host.invalid"}, "`rest_port` must be one that this server may listen on at no.such.host"),
+    ],
+)
+def test_each_wrong_option_has_its_sentence(small_export, options, message):
+    with pytest.raises(InputError, match=message):
+        serve(small_export, **options)
+
+
+def test_a_directory_without_versions_is_refused(small_export, tmp_path):
+    with pytest.raises(InputError, match=r"`export_dir` must hold numbered version directories.*Received: '"):
+        serve(tmp_path)
+    with pytest.raises(InputError, match="is a version directory itself: give the one above"):
+        serve(small_export / "3")
+    with pytest.raises(InputError, match="`export_dir` must be a directory that `export` wrote"):
+        serve(tmp_path / "absent")
+
+
+def test_a_broken_saved_model_is_refused(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"not a saved model")
+    with pytest.raises(InputError, match=r"The SavedModel in .*1' cannot be loaded: "):
+        serve(tmp_path, rest_port=0)
+
+
+def test_a_port_in_use_is_refused(small_export):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"Address already in use. Received: rest_port={port}"):
+            serve(small_export, rest_port=port)
+
+
+def test_the_missing_extra_is_named(small_export, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(InputError, match=r"needs the extra `serving`: pip install 'keras-bert-impl\[serving\]'"):
+        LocalServer(small_export).__enter__()
+
+
+def test_naming_the_server_opens_neither_tensorflow_nor_the_http_stack():
+    code = (
+        "import sys; sys.modules['keras_bert_console'] = sys; import keras_bert_impl.serving.local_server;"
+        "print([m for m in ('tensorflow', 'keras', 'starlette', 'uvicorn') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+_SERVE = (
+    "import sys; sys.modules['keras_bert_console'] = sys\n"
+    "from keras_bert_impl.serving.local_server import serve\n"
+    "serve(sys.argv[1], rest_port=0, model_name='small', say=lambda line: print(line, flush=True))\n"
+    "assert 'keras_bert_impl.models' not in sys.modules\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_in_good_order(small_export, number):
+    command = [sys.executable, "-c", _SERVE, str(small_export)]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        ready = process.stdout.readline()
+        assert ready.startswith("Ready: version 3 at http://127.0.0.1:")
+        url = ready.split()[4]
+        assert predict(url, ["abcd"])[0]["length"] == 4
+        with ThreadPoolExecutor(2) as pool:
+            pending = [pool.submit(predict, url, ["x" * 1000] * 20_000) for _ in range(2)]
+            wait(pending, return_when=FIRST_COMPLETED)
+            process.send_signal(number)
+            assert all(len(future.result()) == 20_000 for future in pending)
+        rest, errors = process.communicate(timeout=60)
+        assert (process.returncode, rest.splitlines()[-1:]) == (0, ["Stopped."])
+        assert "Traceback" not in errors

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_bert_impl.training.examples.pairs import RANDOM_NEXT, TRUE_NEXT, Pair, PairMaker
+
+# Every token of a block is another number, so that a part tells where it comes from.
+shapes = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6)
+
+
+def numbered(shape: list[list[int]]) -> list[list[list[int]]]:
+    counter = iter(range(10**6))
+    return [[[next(counter) for _ in range(size)] for size in document] for document in shape]
+
+
+def philox(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def is_run(tokens: list[int]) -> bool:
+    return tokens == list(range(tokens[0], tokens[0] + len(tokens)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(shapes, st.integers(8, 64), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32))
+def test_pairs_are_what_their_label_says(shape, length, short_seq_prob, next_sentence_prob, seed):
+    documents = numbered(shape)
+    home = {token: number for number, document in enumerate(documents) for sentence in document for token in sentence}
+    pairs, unpaired = PairMaker(length, short_seq_prob, next_sentence_prob).pairs_of_block(documents, philox(seed))
+    for pair in pairs:
+        assert pair.first and pair.second
+        assert len(pair.first) + len(pair.second) + 3 <= length
+        assert is_run(pair.first) and is_run(pair.second)
+        if pair.next_sentence_label == RANDOM_NEXT:
+            assert home[pair.first[0]] != home[pair.second[0]]
+        else:
+            assert home[pair.first[0]] == home[pair.second[0]]
+            assert pair.first[-1] < pair.second[0]
+    if len(documents) > 1 and next_sentence_prob > 0:
+        assert unpaired == 0
+    elif next_sentence_prob == 0 or len(documents) == 1:
+        assert all(pair.next_sentence_label == TRUE_NEXT for pair in pairs)
+
+
+@settings(max_examples=200, deadline=None)
+@given(shapes.filter(lambda shape: len(shape) > 1), st.integers(0, 2**32))
+def test_no_sentence_is_lost_or_used_twice(shape, seed):
+    documents = numbered(shape)
+    pairs, _ = PairMaker(10_000).pairs_of_block(documents, philox(seed))  # Nothing is cut at this length.
+    used = []
+    for pair in pairs:
+        used += pair.first
+        if pair.next_sentence_label == TRUE_NEXT:
+            used += pair.second
+    assert used == [token for document in documents for sentence in document for token in sentence]
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes, st.integers(8, 40), st.integers(0, 2**32))
+def test_the_same_seed_gives_the_same_pairs(shape, length, seed):
+    documents, maker = numbered(shape), PairMaker(length)
+    assert maker.pairs_of_block(documents, philox(seed)) == maker.pairs_of_block(documents, philox(seed))
+
+
+def test_a_single_sentence_takes_a_random_partner():
+    pairs, unpaired = PairMaker(16).pairs_of_block([[[1, 2]], [[3, 4]]], philox(0))
+    assert unpaired == 0
+    assert pairs == [Pair([1, 2], [3, 4], RANDOM_NEXT), Pair([3, 4], [1, 2], RANDOM_NEXT)]
+
+
+def test_a_lone_document_gives_true_successors_and_counts_what_is_left():
+    sentences = [[number] * 20 for number in range(5)]
+    pairs, unpaired = PairMaker(16, short_seq_prob=0).pairs_of_block([sentences], philox(0))
+    assert [(pair.first[0], pair.second[0], pair.next_sentence_label) for pair in pairs] == [(0, 1, 0), (2, 3, 0)]
+    assert unpaired == 1
+
+
+def test_a_successor_with_the_same_words_elsewhere_is_never_labelled_random():
+    # The other document has nothing but the true next sentence.
+    documents = [[[1, 2], [7, 8]], [[7, 8]]]
+    for seed in range(50):
+        pairs, unpaired = PairMaker(16).pairs_of_block(documents, philox(seed))
+        of_first = [pair for pair in pairs if pair.first == [1, 2]]
+        assert of_first == [Pair([1, 2], [7, 8], TRUE_NEXT)]
+        assert unpaired == 0
+
+
+def test_half_of_the_pairs_are_random():
+    documents = numbered([[10] * 2000, [10] * 2000])
+    pairs, _ = PairMaker(128).pairs_of_block(documents, philox(1))
+    labels = [pair.next_sentence_label for pair in pairs]
+    assert len(labels) > 400
+    assert abs(np.mean(labels) - 0.5) < 0.07
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [(0.1, 0.06, 0.14), (0, 0, 0), (1, 0.97, 1)])
+def test_the_share_of_short_targets(share: float, low: float, high: float):
+    documents = numbered([[1] * 125] * 500)
+    pairs, _ = PairMaker(128, share, next_sentence_prob=0).pairs_of_block(documents, philox(1))
+    full = sum(len(pair.first) + len(pair.second) == 125 for pair in pairs)
+    # A document with the full target is one pair; a shorter one hardly ever fills the row.
+    assert low <= 1 - full / len(documents) <= high
+
+
+def test_parts_are_cut_at_both_ends_with_equal_chance():
+    documents = numbered([[100, 100]] * 300)
+    pairs, _ = PairMaker(64, short_seq_prob=0, next_sentence_prob=0).pairs_of_block(documents, philox(1))
+    starts = [pair.first[0] % 100 for pair in pairs]
+    assert all(len(pair.first) in (30, 31) and len(pair.second) in (30, 31) for pair in pairs)
+    assert abs(np.mean(starts) - (100 - 31) / 2) < 1.5
+    assert 2 < np.std(starts) < 6  # Binomial: token by token, not all from one end.

@@ -1,0 +1,161 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_data import toy_config
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.examples.prepared_data import ExampleSet, PreparedData
+from keras_bert_impl.training.prepare import prepare
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("prepared")
+    prepare(toy_config(path))
+    return path / "data"
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def changed_manifest(folder: Path, **changes: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def test_what_was_prepared_is_there(folder: Path):
+    data = PreparedData(folder)
+    assert data.lengths == (16, 64)
+    assert data.tokenizer.vocab_size == data.token_counts.size
+    assert data.token_counts.sum() == data.manifest["tokens"]["train"]
+    for split in ("train", "held_out"):
+        for length in data.lengths:
+            assert len(data.examples(split, length)) == data.count(split, length) > 0
+
+
+def test_rows_are_filled_up_and_say_what_they_are(folder: Path):
+    data = PreparedData(folder)
+    examples, tokenizer = data.examples("train", 64), data.tokenizer
+    rows = examples.rows(np.arange(len(examples)))
+    assert {name: (rows[name].dtype.name, rows[name].shape[1:]) for name in rows} == {
+        "token_ids": ("int32", (64,)),
+        "segment_ids": ("int32", (64,)),
+        "padding_mask": ("int32", (64,)),
+        "next_sentence_labels": ("int32", ()),
+        "example_ids": ("uint64", ()),
+    }
+    for token_ids, segment_ids, padding_mask in zip(
+        rows["token_ids"], rows["segment_ids"], rows["padding_mask"], strict=True
+    ):
+        size = padding_mask.sum()
+        assert padding_mask.tolist() == [1] * size + [0] * (64 - size)
+        assert token_ids[0] == tokenizer.cls_token_id
+        first_end, second_end = np.flatnonzero(token_ids == tokenizer.sep_token_id)
+        assert second_end == size - 1
+        assert segment_ids.tolist() == [0] * (first_end + 1) + [1] * (size - first_end - 1) + [0] * (64 - size)
+        assert (token_ids[size:] == tokenizer.pad_token_id).all()
+    assert set(rows["next_sentence_labels"]) == {0, 1}
+    assert np.unique(rows["example_ids"]).size == len(examples)
+
+
+def test_rows_come_in_the_order_asked_for(folder: Path):
+    examples = PreparedData(folder).examples("train", 16)
+    everything = examples.rows(np.arange(len(examples)))
+    some = np.array([5, 0, len(examples) - 1, 5])
+    for name, values in examples.rows(some).items():
+        assert np.array_equal(values, everything[name][some])
+
+
+def test_rows_are_found_in_every_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("keras_bert_impl.training.prepare.block_size", lambda size: 2000)
+    prepare(toy_config(tmp_path))
+    data = PreparedData(tmp_path / "data")
+    examples = data.examples("train", 16)
+    assert len(data.manifest["examples"]["train"]["16"]["shards"]) > 10
+    rows = examples.rows(np.arange(len(examples))[::-1])
+    assert np.unique(rows["example_ids"]).size == len(examples)
+    assert (rows["token_ids"][:, 0] == data.tokenizer.cls_token_id).all()
+
+
+@pytest.mark.parametrize("kind", ["absent", "empty", "other manifest", "not JSON", "a file"])
+def test_other_directories_are_refused(tmp_path: Path, kind: str):
+    path = tmp_path / "data"
+    if kind == "a file":
+        path.write_text("text", encoding="utf-8")
+    elif kind != "absent":
+        path.mkdir()
+        if kind != "empty":
+            (path / "manifest.json").write_text('{"a": 1}' if kind == "other manifest" else "{", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"`data` must be a directory that `keras-bert prepare` wrote\. Received: '.*'"
+    ):
+        PreparedData(path)
+
+
+def test_a_newer_format_is_refused(copy: Path):
+    changed_manifest(copy, format_version=99)
+    with pytest.raises(
+        InputError, match=r"`data` must be of format 1 or older; a newer .* Received: '.*' of format 99"
+    ):
+        PreparedData(copy)
+
+
+def test_a_length_that_was_not_prepared_is_refused(folder: Path):
+    with pytest.raises(
+        InputError, match=r"`length` must be one that the data was prepared for: 16, 64\. .* length=128"
+    ):
+        PreparedData(folder).examples("train", 128)
+
+
+def test_an_unknown_split_is_refused(folder: Path):
+    with pytest.raises(InputError, match=r"`split` must be one of train, held_out\. Received: split='test'"):
+        PreparedData(folder).examples("test", 16)
+
+
+def test_a_part_without_examples_is_refused(tmp_path: Path):
+    prepare(toy_config(tmp_path, held_out_share=0))
+    data = PreparedData(tmp_path / "data")
+    assert data.count("held_out", 16) == 0
+    with pytest.raises(
+        InputError, match=r"`data` must have held-out examples of length 16\. Received: '.*', which has"
+    ):
+        data.examples("held_out", 16)
+
+
+def cut(path: Path, size: int) -> None:
+    path.write_bytes(path.read_bytes()[:-size])
+
+
+def shortened(path: Path) -> None:
+    np.save(path, np.load(path)[:-1])
+
+
+@pytest.mark.parametrize("name", ["00000.tokens.npy", "00000.examples.npy"])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: cut(path, 1), lambda path: cut(path, 10**9), Path.unlink, shortened],
+    ids=["cut", "emptied", "missing", "shortened"],
+)
+def test_a_damaged_shard_is_named(copy: Path, name: str, damage):
+    damage(copy / "train" / "16" / name)
+    with pytest.raises(InputError, match=rf"`data` must be whole; prepare it anew\. Received: '.*{name}', which is"):
+        PreparedData(copy).examples("train", 16)
+
+
+def test_damaged_token_counts_are_named(copy: Path):
+    cut(copy / "token_counts.npy", 8)
+    with pytest.raises(InputError, match=r"`data` must be whole; .*token_counts\.npy"):
+        _ = PreparedData(copy).token_counts
+
+
+def test_an_example_set_keeps_no_text_in_memory(folder: Path):
+    examples: ExampleSet = PreparedData(folder).examples("train", 16)
+    base = examples._tokens[0].base
+    while base is not None and not hasattr(base, "find"):
+        base = base.base
+    assert type(base).__name__ == "mmap"

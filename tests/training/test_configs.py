@@ -1,0 +1,53 @@
+import pytest
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.configs import PrepareConfig, VocabConfig
+
+PREPARE = {"inputs": ["a.txt"], "vocab": "vocab.txt", "output": "data"}
+VOCAB = {"inputs": ["a.txt"], "output": "vocab.txt"}
+
+
+def test_lists_become_tuples_and_come_back_from_plain_values():
+    config = PrepareConfig.from_dict({**PREPARE, "lengths": [64]})
+    assert (config.inputs, config.lengths) == (("a.txt",), (64,))
+    assert PrepareConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
+        ({"lengths": ()}, r"`lengths` must be one or more different numbers\. Received: lengths=\(\)"),
+        ({"lengths": (128, 128)}, r"`lengths` must be one or more different numbers\. .*\(128, 128\)"),
+        ({"lengths": (7, 128)}, r"`lengths` must be from 8 to 65535\. Received: lengths=\(7, 128\)"),
+        ({"lengths": (65536,)}, r"`lengths` must be from 8 to 65535\. Received: lengths=\(65536,\)"),
+        ({"sentences": "words"}, r"`sentences` must be auto, lines or split\. Received: sentences='words'"),
+        ({"workers": 0}, r"`workers` must be at least 1\. Received: workers=0"),
+        ({"passes": 0}, r"`passes` must be at least 1\. Received: passes=0"),
+        ({"held_out_share": 0.6}, r"`held_out_share` must be at least 0 and at most 0\.5\. .*0\.6"),
+        ({"short_seq_prob": -0.1}, r"`short_seq_prob` must be at least 0 and at most 1\. .*-0\.1"),
+        ({"next_sentence_prob": 1.1}, r"`next_sentence_prob` must be at least 0 and at most 1\. .*1\.1"),
+        ({"lenghts": (128,)}, r"Unknown `PrepareConfig` keys: \['lenghts'\]\. Known keys: \[.*'lengths'.*\]"),
+    ],
+)
+def test_prepare_settings_are_checked(values: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        PrepareConfig.from_dict({**PREPARE, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
+        ({"size": 5}, r"`size` must be at least 6\. Received: size=5"),
+        ({"min_frequency": 0}, r"`min_frequency` must be at least 1\. Received: min_frequency=0"),
+    ],
+)
+def test_vocabulary_settings_are_checked(values: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        VocabConfig.from_dict({**VOCAB, **values})
+
+
+def test_a_missing_setting_is_named():
+    with pytest.raises(InputError, match=r"`VocabConfig` needs the key 'output'\. Received: \['inputs'\]"):
+        VocabConfig.from_dict({"inputs": ["a.txt"]})

@@ -1,0 +1,142 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from toy_data import toy_config
+
+from keras_bert_impl.training.examples.prepared_data import ExampleSet, PreparedData
+from keras_bert_impl.training.input_pipeline import evaluation_batches, training_batches
+from keras_bert_impl.training.prepare import prepare
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    folder = tmp_path_factory.mktemp("batches")
+    prepare(toy_config(folder))
+    return PreparedData(folder / "data")
+
+
+@pytest.fixture(scope="module")
+def examples(data: PreparedData) -> ExampleSet:
+    return data.examples("train", 64)
+
+
+def batches(dataset: tf.data.Dataset) -> list[dict[str, np.ndarray]]:
+    return [{name: value.numpy() for name, value in {**x, **y}.items()} for x, y in dataset]
+
+
+def training(data: PreparedData, examples: ExampleSet, first_step: int, num_steps: int, **settings):
+    settings = {"batch_size": 8, "seed": 1, "tokenizer": data.tokenizer, **settings}
+    return training_batches(examples, first_step=first_step, num_steps=num_steps, **settings)
+
+
+def equal(one: list[dict[str, np.ndarray]], other: list[dict[str, np.ndarray]]) -> bool:
+    return len(one) == len(other) and all(
+        np.array_equal(a[name], b[name]) for a, b in zip(one, other, strict=True) for name in a
+    )
+
+
+def test_batches_have_their_shapes_and_types(data: PreparedData, examples: ExampleSet):
+    inputs, targets = training(data, examples, 0, 3).element_spec
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in inputs.items()} == {
+        "token_ids": ((8, 64), "int32"),
+        "segment_ids": ((8, 64), "int32"),
+        "padding_mask": ((8, 64), "int32"),
+        "mask_positions": ((8, 10), "int32"),
+    }
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in targets.items()} == {
+        "mask_labels": ((8, 10), "int32"),
+        "mask_weights": ((8, 10), "float32"),
+        "next_sentence_labels": ((8,), "int32"),
+        "example_weights": ((8,), "float32"),
+    }
+
+
+def test_entry_in_the_middle_equals_walking_through(data: PreparedData, examples: ExampleSet):
+    steps = 2 * len(examples) // 8 + 5
+    walked = batches(training(data, examples, 0, steps))
+    assert len(walked) == steps
+    for first in (1, 7, len(examples) // 8, steps - 2):
+        assert equal(batches(training(data, examples, first, 2)), walked[first : first + 2])
+
+
+def test_every_epoch_has_every_example_once_with_new_masks(data: PreparedData, examples: ExampleSet):
+    steps = 2 * len(examples)
+    found = batches(training(data, examples, 0, steps, batch_size=1))
+    restored = []
+    for batch in found:
+        row, used = batch["token_ids"][0].copy(), batch["mask_weights"][0] > 0
+        row[batch["mask_positions"][0][used]] = batch["mask_labels"][0][used]
+        restored.append(tuple(row))
+    everything = sorted(map(tuple, examples.rows(np.arange(len(examples)))["token_ids"]))
+    half = len(examples)
+    assert sorted(restored[:half]) == sorted(restored[half:]) == everything
+    assert restored[:half] != restored[half:]
+    masked = [tuple(batch["token_ids"][0]) for batch in found]
+    assert sorted(masked[:half]) != sorted(masked[half:])
+
+
+def test_batch_sizes_cut_the_same_stream(data: PreparedData, examples: ExampleSet):
+    small = batches(training(data, examples, 0, 6, batch_size=4))
+    large = batches(training(data, examples, 0, 2, batch_size=12))
+    for name in ("token_ids", "mask_labels", "next_sentence_labels"):
+        joined = [np.concatenate([batch[name] for batch in found]) for found in (small, large)]
+        assert np.array_equal(*joined)
+
+
+def test_another_seed_gives_other_batches(data: PreparedData, examples: ExampleSet):
+    one, other = (batches(training(data, examples, 0, 1, seed=seed))[0] for seed in (1, 2))
+    assert (one["token_ids"] != other["token_ids"]).any()
+
+
+def test_the_order_holds_under_determinism_and_without(data: PreparedData, examples: ExampleSet, monkeypatch):
+    monkeypatch.setattr("keras_bert_impl.training.input_pipeline.ROWS_PER_CALL", 16)
+    dataset = training(data, examples, 0, 40)
+    options = tf.data.Options()
+    options.deterministic = False
+    assert equal(batches(dataset.with_options(options)), batches(dataset))
+    assert dataset.options().experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
+
+
+def test_evaluation_is_the_same_every_time(data: PreparedData):
+    held_out = data.examples("held_out", 16)
+    runs = []
+    for _ in range(2):
+        dataset, count = evaluation_batches(held_out, batch_size=8, limit=0, seed=1, tokenizer=data.tokenizer)
+        runs.append(batches(dataset))
+        assert count == len(runs[-1]) == -(-len(held_out) // 8)
+    assert equal(*runs)
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(0, None), (21, 21), (10**6, None)])
+def test_the_last_evaluation_batch_is_filled_with_rows_of_no_weight(data: PreparedData, limit: int, taken: int | None):
+    held_out = data.examples("held_out", 16)
+    taken = taken or len(held_out)
+    dataset, count = evaluation_batches(held_out, batch_size=8, limit=limit, seed=1, tokenizer=data.tokenizer)
+    found = batches(dataset)
+    weights = np.concatenate([batch["example_weights"] for batch in found])
+    assert weights.tolist() == [1] * taken + [0] * (count * 8 - taken)
+    masks = np.concatenate([batch["mask_weights"] for batch in found])
+    assert (masks.sum(axis=1)[:taken] > 0).all() and not masks[taken:].any()
+
+
+def test_a_limit_takes_different_examples(data: PreparedData):
+    held_out = data.examples("held_out", 16)
+    (batch,) = batches(evaluation_batches(held_out, batch_size=20, limit=20, seed=1, tokenizer=data.tokenizer)[0])
+    (other,) = batches(evaluation_batches(held_out, batch_size=20, limit=20, seed=2, tokenizer=data.tokenizer)[0])
+    assert np.unique(batch["token_ids"], axis=0).shape[0] == 20
+    assert (batch["token_ids"] != other["token_ids"]).any()
+
+
+def test_a_strategy_divides_a_batch_among_its_replicas(data: PreparedData, examples: ExampleSet):
+    strategy = tf.distribute.MirroredStrategy(
+        [device.name.replace("/device:", "") for device in tf.config.list_logical_devices("CPU")[:1]],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
+    whole = batches(training(data, examples, 0, 2))
+    found = [
+        strategy.experimental_local_results(x["token_ids"])[0]
+        for x, _ in strategy.experimental_distribute_dataset(training(data, examples, 0, 2))
+    ]
+    assert all(np.array_equal(rows, batch["token_ids"]) for rows, batch in zip(found, whole, strict=True))

@@ -1,0 +1,194 @@
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_data import toy_config
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.configs import PrepareConfig
+from keras_bert_impl.training.examples.prepared_data import PreparedData
+from keras_bert_impl.training.prepare import load_tokenizer, prepare
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def with_text(config: PrepareConfig, text: str) -> PrepareConfig:
+    Path(config.inputs[0]).write_text(text, encoding="utf-8")
+    return config
+
+
+def test_the_manifest_counts_what_is_there(tmp_path: Path):
+    said: list[str] = []
+    manifest = prepare(toy_config(tmp_path), say=said.append)
+    assert manifest == json.loads((tmp_path / "data" / "manifest.json").read_text(encoding="utf-8"))
+    documents = manifest["documents"]
+    assert documents["train"] + documents["held_out"] == documents["read"] == 150
+    assert documents["held_out"] == pytest.approx(30, abs=15)
+    lines = Path(tmp_path / "corpus.txt").read_text(encoding="utf-8").split("\n")
+    assert sum(manifest["sentences"].values()) == sum(bool(line) for line in lines)
+    assert sum(manifest["tokens"].values()) == sum(len(line.split()) + 1 for line in lines if line)
+    assert manifest["documents_by_layout"] == {"lines": 150, "paragraphs": 0, "wrapped": 0}
+    assert manifest["files"][0]["bytes"] == (tmp_path / "corpus.txt").stat().st_size
+    assert manifest["settings"]["seed"] == 1 and "workers" not in manifest["settings"]
+    data = PreparedData(tmp_path / "data")
+    for split in ("train", "held_out"):
+        for length in (16, 64):
+            facts = manifest["examples"][split][str(length)]
+            rows = data.examples(split, length).rows(np.arange(facts["examples"]))
+            assert facts["random_next_share"] == pytest.approx(rows["next_sentence_labels"].mean())
+            assert facts["mean_fill"] == pytest.approx(rows["padding_mask"].mean())
+    assert manifest["notes"] == []
+    assert said[0].startswith("Read 150 documents, ")
+    assert said[-1] == f"Prepared data: {tmp_path / 'data'}"
+
+
+def test_the_result_is_the_same_with_any_number_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("keras_bert_impl.training.prepare.block_size", lambda size: 3000)
+    results = []
+    for workers in (1, 2, 4):
+        config = toy_config(tmp_path, workers=workers, output=str(tmp_path / f"data{workers}"))
+        assert len(prepare(config)["examples"]["train"]["16"]["shards"]) > 5
+        results.append(contents(tmp_path / f"data{workers}"))
+    assert results[0] == results[1] == results[2]
+
+
+def test_another_seed_gives_other_examples(tmp_path: Path):
+    prepare(toy_config(tmp_path, seed=1, output=str(tmp_path / "one")))
+    prepare(toy_config(tmp_path, seed=2, output=str(tmp_path / "two")))
+    name = "train/64/00000.tokens.npy"
+    assert contents(tmp_path / "one")[name] != contents(tmp_path / "two")[name]
+
+
+def test_more_passes_give_more_and_other_pairs(tmp_path: Path):
+    once = prepare(toy_config(tmp_path, output=str(tmp_path / "once")))
+    thrice = prepare(toy_config(tmp_path, output=str(tmp_path / "thrice"), passes=3))
+    ratio = thrice["examples"]["train"]["16"]["examples"] / once["examples"]["train"]["16"]["examples"]
+    assert 2.5 < ratio < 3.5
+    examples = PreparedData(tmp_path / "thrice").examples("train", 16)
+    rows = examples.rows(np.arange(len(examples)))
+    assert np.unique(rows["example_ids"]).size == len(examples)
+    assert np.unique(rows["token_ids"], axis=0).shape[0] > 0.8 * len(examples)
+
+
+def test_duplicates_are_in_neither_part_twice(tmp_path: Path):
+    config = toy_config(tmp_path)
+    text = Path(config.inputs[0]).read_text(encoding="utf-8")
+    manifest = prepare(with_text(config, text + "\n" + text.replace("\n", "\r\n")))
+    assert manifest["documents"]["duplicates_removed"] == 150
+    assert manifest["documents"]["train"] + manifest["documents"]["held_out"] == 150
+
+
+def test_one_document_has_true_successors_only_and_it_is_said(tmp_path: Path):
+    said: list[str] = []
+    sentences = [f"The old ship sails near the small barn {number} times." for number in range(40)]
+    manifest = prepare(with_text(toy_config(tmp_path), "\n".join(sentences)), say=said.append)
+    for length in ("16", "64"):
+        facts = manifest["examples"]["train"][length]
+        assert facts["random_next_share"] == 0 and facts["examples"] > 5
+    assert manifest["documents"] == {"read": 1, "duplicates_removed": 0, "train": 1, "held_out": 0}
+    assert "There is one document only, so nothing is held out for evaluation." in said
+    assert any(line.startswith("The train part is a single document, so no second part is random") for line in said)
+    assert PreparedData(tmp_path / "data").count("held_out", 16) == 0
+
+
+def test_special_tokens_in_the_text_are_text(tmp_path: Path):
+    text = "\n\n".join(f"The [MASK] {number} ship [SEP].\nThe [CLS] barn {number}." for number in range(9))
+    prepare(with_text(toy_config(tmp_path), text))
+    data = PreparedData(tmp_path / "data")
+    token_ids = data.examples("train", 64).rows(np.arange(data.count("train", 64)))["token_ids"]
+    assert not (token_ids == data.tokenizer.mask_token_id).any()
+    assert ((token_ids == data.tokenizer.sep_token_id).sum(axis=1) == 2).all()
+
+
+def test_documents_without_tokens_are_counted(tmp_path: Path):
+    config = toy_config(tmp_path)
+    text = Path(config.inputs[0]).read_text(encoding="utf-8")
+    manifest = prepare(with_text(config, "\x00\x01\n\n" + text))
+    assert manifest["skipped"] == {"documents_without_tokens": 1}
+    assert manifest["notes"] == ["1 documents have no token and were skipped."]
+
+
+def test_very_long_sentences_fill_their_rows(tmp_path: Path):
+    text = "\n\n".join(" ".join(f"{(7 * n + k) % 100}" for k in range(300)) for n in range(6))
+    manifest = prepare(with_text(toy_config(tmp_path, short_seq_prob=0), text))
+    assert manifest["examples"]["train"]["64"]["mean_fill"] == 1
+    assert manifest["examples"]["train"]["64"]["random_next_share"] == 1
+
+
+def test_a_vocabulary_is_taken_from_a_file_or_a_directory(tmp_path: Path):
+    config = toy_config(tmp_path)
+    prepare(config)
+    tokenizer = load_tokenizer(config.vocab)
+    for place in ("data", "run"):
+        tokenizer.save_pretrained(tmp_path / "run" / "model")
+        assert load_tokenizer(tmp_path / place).vocabulary == tokenizer.vocabulary
+    assert load_tokenizer(config.vocab).lowercase
+    assert not load_tokenizer(config.vocab, cased=True).lowercase
+
+
+def test_an_output_with_content_is_refused(tmp_path: Path):
+    config = toy_config(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"`output` must be a new or empty directory\. Received: '.*data'"):
+        prepare(config)
+    assert contents(tmp_path / "data") == {"mine.txt": b"mine"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"`inputs` must hold text\. Received: "),
+        (b"\n\n", r"`inputs` must hold text\. Received: "),
+        (b"one\xff", r"`inputs` must be UTF-8 text\. Received: '.*corpus\.txt', which is not at byte 3 \(0xff\)"),
+        (b"One sentence.", r"`inputs` must hold a document of two sentences, or two documents\. Received: \['.*'\]"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(tmp_path: Path, content: bytes, message: str):
+    config = toy_config(tmp_path, output=str(tmp_path / "new" / "data"))
+    (tmp_path / "corpus.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        prepare(config)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "vocab.txt"]
+
+
+def test_a_missing_vocabulary_is_refused(tmp_path: Path):
+    config = toy_config(tmp_path)
+    Path(config.vocab).unlink()
+    with pytest.raises(InputError, match=r"vocab\.txt"):
+        prepare(config)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, workers: int):
+    # A limit on the size of files is what an ordinary user can have in place of a full disk.
+    toy_config(tmp_path)
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "import keras_bert_console\n"
+        "from pathlib import Path\n"
+        "from toy_data import toy_config\n"
+        "from keras_bert_impl.errors import InputError\n"
+        "from keras_bert_impl.training.prepare import prepare\n"
+        "folder = Path(sys.argv[1])\n"
+        f"config = toy_config(folder, workers={workers})\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
+        "try:\n"
+        "    prepare(config)\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+    )
+    assert resource.RLIMIT_FSIZE is not None
+    tests = str(Path(__file__).resolve().parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), tests], capture_output=True, text=True, env=os.environ, check=True
+    )
+    assert done.stdout.startswith("`output` could not be written: File too large. Received: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "vocab.txt"]

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+from texts import write_toy_corpus
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+from keras_bert_impl.training.configs import VocabConfig
+from keras_bert_impl.training.vocab import learn_vocab
+
+
+def config(folder: Path, **settings: object) -> VocabConfig:
+    corpus = write_toy_corpus(folder / "corpus.txt", count=50)
+    return VocabConfig.from_dict(
+        {"inputs": [str(corpus)], "output": str(folder / "new" / "vocab.txt"), "size": 120, **settings}
+    )
+
+
+def test_a_vocabulary_is_learned_and_usable(tmp_path: Path):
+    said: list[str] = []
+    path = learn_vocab(config(tmp_path), say=said.append)
+    tokenizer = WordPieceTokenizer.from_vocab_file(path)
+    assert tokenizer.vocabulary[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert tokenizer.vocab_size <= 120
+    assert tokenizer.decode(tokenizer.encode_ids("the old ship sails.")) == "the old ship sails ."
+    assert said[0] == f"Learned a vocabulary of {tokenizer.vocab_size} tokens from 50 documents: {path}"
+
+
+def test_it_is_the_same_every_time(tmp_path: Path):
+    one = learn_vocab(config(tmp_path)).read_bytes()
+    assert learn_vocab(config(tmp_path)).read_bytes() == one
+
+
+def test_a_small_text_gives_a_small_vocabulary_and_it_is_said(tmp_path: Path):
+    said: list[str] = []
+    learn_vocab(config(tmp_path, size=5000), say=said.append)
+    assert said[1] == "The text gave no more than that; 5,000 were asked for."
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\n\n", r"`inputs` must hold text\. Received: \['.*corpus\.txt'\], which hold none"),
+        (b"ab\n\xff", r"`inputs` must be UTF-8 text\. Received: '.*corpus\.txt', which is not at byte 3"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(tmp_path: Path, content: bytes, message: str):
+    settings = config(tmp_path)
+    (tmp_path / "corpus.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        learn_vocab(settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.txt"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(InputError, match=r"`inputs` must name files that exist\. Received: 'none\.txt'"):
+        learn_vocab(config(tmp_path, inputs=["none.txt"]))
+
+
+def test_a_directory_as_output_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match=r"`output` must be a file\. Received: '.*', which is a directory"):
+        learn_vocab(config(tmp_path, output=str(tmp_path)))

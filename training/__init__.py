@@ -1,0 +1,1 @@
+"""From text to trained weights. Imported as `keras_bert_impl.training`; its parts are opened when named."""

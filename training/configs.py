@@ -1,0 +1,206 @@
+"""Settings of every step on the way, as typed data.
+
+No TensorFlow here: the command line builds its options from these classes. Each field's help text is
+its documentation; the defaults are the original BERT's unless the text says otherwise.
+"""
+
+import dataclasses
+from typing import Any, Self
+
+from keras_bert_impl.errors import InputError
+
+_REQUIRED: Any = dataclasses.MISSING
+
+
+def setting(default: Any = _REQUIRED, *, help: str) -> Any:
+    """A dataclass field with its help text; without a default it must be given."""
+    if isinstance(default, list | tuple):
+        return dataclasses.field(default_factory=lambda: tuple(default), metadata={"help": help})
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+class Settings:
+    """What every settings class can do."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Builds the settings; an unknown or missing key raises `InputError` with the known ones."""
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        known = [field.name for field in fields]
+        if unknown := sorted(values.keys() - set(known)):
+            raise InputError(f"Unknown `{cls.__name__}` keys: {unknown}. Known keys: {known}")
+        for field in fields:
+            no_default = field.default is _REQUIRED and field.default_factory is _REQUIRED
+            if no_default and field.name not in values:
+                raise InputError(f"`{cls.__name__}` needs the key {field.name!r}. Received: {sorted(values)}")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields as plain JSON values."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
+
+
+def _check_range(config: Any, name: str, low: float, high: float, *, low_open: bool = False) -> None:
+    value = getattr(config, name)
+    if not (low < value if low_open else low <= value) or not value <= high:
+        rule = f"{'more than' if low_open else 'at least'} {low}" + (f" and at most {high}" if high < 1e18 else "")
+        raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
+
+
+_ANY = float(2**62)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabConfig(Settings):
+    """Learn a WordPiece vocabulary from text."""
+
+    inputs: tuple[str, ...] = setting(help="text files, UTF-8, blank line between documents")
+    output: str = setting(help="vocabulary file to write, one token per line")
+    size: int = setting(30522, help="number of tokens, the special ones included")
+    cased: bool = setting(False, help="keep upper case and accents")
+    min_frequency: int = setting(2, help="a pair of pieces is merged only if it occurs this often")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        if not self.inputs:
+            raise InputError("`inputs` must name at least one text file. Received: inputs=()")
+        _check_range(self, "size", 6, _ANY)
+        _check_range(self, "min_frequency", 1, _ANY)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrepareConfig(Settings):
+    """Turn text into pretraining examples: sentence pairs, unmasked, in random-access shards."""
+
+    inputs: tuple[str, ...] = setting(help="text files, UTF-8, blank line between documents")
+    vocab: str = setting(help="vocabulary file, or a model directory that has one")
+    output: str = setting(help="directory to write; new or empty")
+    lengths: tuple[int, ...] = setting((128, 512), help="sequence lengths, in tokens with the special ones")
+    seed: int = setting(1, help="seed of every random choice")
+    workers: int = setting(2, help="worker processes; the result does not depend on their number")
+    cased: bool = setting(False, help="keep upper case and accents (ignored where a model directory says)")
+    language: str = setting("en", help="language code for the sentence splitter")
+    sentences: str = setting(
+        "auto", help="'lines': a sentence per line; 'split': running text; 'auto': decided per document"
+    )
+    held_out_share: float = setting(0.05, help="share of the documents kept out of training, for evaluation")
+    short_seq_prob: float = setting(0.1, help="share of examples made shorter than the length")
+    next_sentence_prob: float = setting(0.5, help="share of examples whose second part is a random one")
+    passes: int = setting(1, help="times each document is cut into pairs anew (masks are new in every epoch anyway)")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        object.__setattr__(self, "lengths", tuple(self.lengths))
+        if not self.inputs:
+            raise InputError("`inputs` must name at least one text file. Received: inputs=()")
+        if not self.lengths or len(set(self.lengths)) < len(self.lengths):
+            raise InputError(f"`lengths` must be one or more different numbers. Received: lengths={self.lengths!r}")
+        if min(self.lengths) < 8 or max(self.lengths) > 65535:
+            raise InputError(f"`lengths` must be from 8 to 65535. Received: lengths={self.lengths!r}")
+        if self.sentences not in ("auto", "lines", "split"):
+            raise InputError(f"`sentences` must be auto, lines or split. Received: sentences={self.sentences!r}")
+        _check_range(self, "workers", 1, _ANY)
+        _check_range(self, "passes", 1, _ANY)
+        _check_range(self, "held_out_share", 0, 0.5)
+        _check_range(self, "short_seq_prob", 0, 1)
+        _check_range(self, "next_sentence_prob", 0, 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PhaseConfig(Settings):
+    """One stretch of pretraining at one sequence length."""
+
+    length: int = setting(help="sequence length, in tokens")
+    share: float = setting(help="share of all steps")
+    batch_size: int | None = setting(None, help="examples per step over all replicas; the run's when not given")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainConfig(Settings):
+    """Pretrain BERT with masked language modelling and next-sentence prediction."""
+
+    data: str = setting(help="directory that `prepare` wrote")
+    run: str = setting(help="run directory; given again, the run goes on from its last checkpoint")
+    preset: str = setting("tiny", help="size of the model: tiny, mini, small, medium, base or large")
+    model: dict[str, Any] | None = setting(None, help="fields of BertConfig that replace the preset's, as JSON")
+    init: str | None = setting(None, help="model directory whose weights the run starts from")
+    steps: int = setting(1_000_000, help="training steps over all phases")
+    batch_size: int = setting(256, help="examples per step over all replicas")
+    phases: tuple[PhaseConfig, ...] = setting(
+        (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1)),
+        help="stretches of the run, as a list of {length, share, batch_size}",
+    )
+    micro_batches: int = setting(1, help="parts that a replica's batch is worked through in; saves memory")
+    learning_rate: float = setting(1e-4, help="highest learning rate, reached after the warm-up")
+    warmup_steps: int | None = setting(None, help="steps of linear warm-up; 1 % of the steps when not given")
+    weight_decay: float = setting(0.01, help="decoupled, times the learning rate; not on biases and LayerNorm")
+    beta_1: float = setting(0.9, help="Adam's decay of the mean gradient")
+    beta_2: float = setting(0.999, help="Adam's decay of the mean squared gradient")
+    epsilon: float = setting(1e-6, help="Adam's addend to the root")
+    bias_correction: bool = setting(False, help="Adam's correction of the first steps; the original has none")
+    clip_norm: float = setting(1.0, help="largest global norm of the whole batch's gradient; 0 for no clipping")
+    masked_share: float = setting(0.15, help="share of the positions to predict")
+    replicas: int | None = setting(
+        None, help="replicas under MirroredStrategy; every GPU, else one. More on a CPU makes logical devices"
+    )
+    dtype: str = setting("float32", help="float32 or mixed_bfloat16")
+    seed: int = setting(1, help="seed of initial values, dropout, order and masks")
+    steps_per_execution: int = setting(1, help="steps per call of the compiled function")
+    log_every: int | None = setting(
+        None, help="steps between lines of metrics; a two-hundredth of the steps, at most 100, when not given"
+    )
+    evaluate_every: int | None = setting(None, help="steps between evaluations; a tenth of the steps when not given")
+    evaluation_examples: int = setting(2000, help="held-out examples per length in an evaluation; 0 for all")
+    checkpoint_every: int | None = setting(None, help="steps between checkpoints; those of evaluate_every if not given")
+    keep_checkpoints: int = setting(3, help="last checkpoints kept")
+
+    def __post_init__(self) -> None:
+        phases = tuple(PhaseConfig.from_dict(p) if isinstance(p, dict) else p for p in self.phases)
+        object.__setattr__(self, "phases", phases)
+        for name in ("steps", "batch_size", "micro_batches", "steps_per_execution", "keep_checkpoints"):
+            _check_range(self, name, 1, _ANY)
+        for name in ("warmup_steps", "evaluation_examples", "clip_norm", "weight_decay"):
+            if getattr(self, name) is not None:
+                _check_range(self, name, 0, _ANY)
+        for name in ("replicas", "log_every", "evaluate_every", "checkpoint_every"):
+            if getattr(self, name) is not None:
+                _check_range(self, name, 1, _ANY)
+        _check_range(self, "learning_rate", 0, 10, low_open=True)
+        _check_range(self, "epsilon", 0, 1, low_open=True)
+        _check_range(self, "masked_share", 0, 1, low_open=True)
+        for name in ("beta_1", "beta_2"):
+            _check_range(self, name, 0, 1)
+        if self.dtype not in ("float32", "mixed_bfloat16"):
+            # float16 would need its loss scaled.
+            raise InputError(f"`dtype` must be float32 or mixed_bfloat16. Received: dtype={self.dtype!r}")
+        if not phases or abs(sum(phase.share for phase in phases) - 1) > 1e-6 or min(p.share for p in phases) <= 0:
+            shares = [phase.share for phase in phases]
+            raise InputError(f"`phases` must have positive shares that add up to 1. Received: shares={shares}")
+        for phase in phases:
+            batch_size = phase.batch_size or self.batch_size
+            parts = (self.replicas or 1) * self.micro_batches
+            if batch_size % parts:
+                raise InputError(
+                    "`batch_size` must be a multiple of `replicas` times `micro_batches`. "
+                    f"Received: batch_size={batch_size}, replicas={self.replicas or 1}, "
+                    f"micro_batches={self.micro_batches}"
+                )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateConfig(Settings):
+    """Measure a pretrained model on held-out examples."""
+
+    model: str = setting(help="model directory or run directory")
+    data: str = setting(help="directory that `prepare` wrote")
+    lengths: tuple[int, ...] | None = setting(None, help="sequence lengths; all that the data has when not given")
+    batch_size: int = setting(32, help="examples per batch")
+    examples: int = setting(0, help="held-out examples per length; 0 for all")
+    masked_share: float = setting(0.15, help="share of the positions to predict")
+    seed: int = setting(1, help="seed of the masks")
+    output: str | None = setting(None, help="file to write the metrics to, as JSON")
+
+    def __post_init__(self) -> None:
+        _check_range(self, "batch_size", 1, _ANY)
+        _check_range(self, "examples", 0, _ANY)
+        _check_range(self, "masked_share", 0, 1, low_open=True)

@@ -1,0 +1,1 @@
+"""Text as documents and sentences: readers, what is kept of them, sentence splitting."""

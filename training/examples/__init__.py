@@ -1,0 +1,1 @@
+"""Pretraining examples: sentence pairs in random-access shards, their order and their masks."""

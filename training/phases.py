@@ -1,0 +1,58 @@
+"""Which steps belong to which phase, and what is due after a step."""
+
+import dataclasses
+
+from keras_bert_impl.errors import InputError
+
+from .configs import PretrainConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A stretch of steps at one sequence length: those after `first_step` up to and with `last_step`."""
+
+    number: int
+    length: int
+    batch_size: int
+    first_step: int
+    last_step: int
+
+
+def plan_phases(config: PretrainConfig) -> list[Phase]:
+    """Divides the steps by the phases' shares; each phase has at least one step, the last takes the rest.
+
+    Raises:
+        InputError: if there are fewer steps than phases.
+    """
+    if config.steps < len(config.phases):
+        raise InputError(
+            f"`steps` must be at least the number of phases, {len(config.phases)}. Received: steps={config.steps}"
+        )
+    phases: list[Phase] = []
+    share = 0.0
+    for index, phase in enumerate(config.phases):
+        first_step = phases[-1].last_step if phases else 0
+        share += phase.share
+        phases_left = len(config.phases) - index - 1
+        last_step = min(max(round(share * config.steps), first_step + 1), config.steps - phases_left)
+        last_step = last_step if phases_left else config.steps
+        phases.append(Phase(index + 1, phase.length, phase.batch_size or config.batch_size, first_step, last_step))
+    return phases
+
+
+@dataclasses.dataclass(frozen=True)
+class Milestones:
+    """After which steps something is due; the end of a phase is always one, for everything."""
+
+    log_every: int
+    evaluate_every: int
+    save_every: int
+
+    def due(self, previous: int, step: int, last_step: int) -> set[str]:
+        """Returns what of `"log"`, `"evaluate"`, `"save"` became due after `previous` and up to `step`.
+
+        A step to evaluate or save after is logged too, so that a resumed run begins with empty sums.
+        """
+        every = {"log": self.log_every, "evaluate": self.evaluate_every, "save": self.save_every}
+        due = {name for name, steps in every.items() if step // steps > previous // steps or step >= last_step}
+        return due | {"log"} if due else due

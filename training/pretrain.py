@@ -1,0 +1,278 @@
+"""`pretrain`: from prepared data to a model, with everything a run leaves behind."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+from keras_bert_impl.optimizers import BertAdamW
+from keras_bert_impl.progress import progress_bar
+from keras_bert_impl.schedules import LinearWarmupDecay
+
+from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard, steps_done
+from .checkpointing import Checkpoints
+from .configs import PretrainConfig
+from .distribution import make_strategy
+from .exact_step import PretrainingTrainer
+from .examples.prepared_data import MANIFEST, PreparedData
+from .held_out import HeldOut, describe
+from .input_pipeline import training_batches
+from .metrics_log import MetricsLog
+from .model_choice import check_fit, choose_model, make_model
+from .phases import Milestones, Phase, plan_phases
+from .report import write_report
+from .run_directory import RunDirectory, read_json, write_json
+
+Say = Callable[[str], None]
+
+
+def pretrain(
+    config: PretrainConfig,
+    say: Say = lambda line: None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> dict[str, Any]:
+    """Trains BERT in the run directory, from the beginning or from where the run stopped.
+
+    A run that was killed and is started again ends with the weights, bit for bit, that it would have had.
+
+    Args:
+        config: the settings.
+        say: takes each line of narration.
+        callbacks: Keras callbacks of the user's, called in every phase's `fit`.
+
+    Returns:
+        What `metrics.json` in the run directory holds: `steps`, `best_step` and under `held_out`, by length,
+        the full held-out evaluation of the best model. The best is the one with the lowest held-out MLM
+        loss among the evaluations of the last phase, since losses at different lengths cannot be compared.
+
+    Raises:
+        InputError: if settings, data and model do not fit one another, the run directory belongs to another
+            run, or the loss is no longer a finite number.
+    """
+    data = PreparedData(config.data)
+    strategy = make_strategy(config.replicas)
+    config = decided(config, strategy.num_replicas_in_sync)
+    phases = plan_phases(config)
+    model_config = choose_model(config, data)
+    check_fit(config, model_config, phases, data)
+    directory = RunDirectory(config.run)
+    directory.claim(config, model_config, data.directory / MANIFEST)
+    if directory.metrics.exists():
+        say(f"The run {directory.path} is finished; these are its stored metrics.")
+        return read_json(directory.metrics)
+
+    run = start_run(config, data, directory, phases, model_config, strategy, say)
+    train(run, callbacks)
+    return finish(run)
+
+
+def decided(config: PretrainConfig, replicas: int) -> PretrainConfig:
+    """Returns the configuration with a value for every setting that was left open."""
+    evaluate_every = config.evaluate_every or max(1, config.steps // 10)
+    return dataclasses.replace(
+        config,
+        replicas=replicas,
+        warmup_steps=config.steps // 100 if config.warmup_steps is None else config.warmup_steps,
+        log_every=config.log_every or min(100, max(1, config.steps // 200)),
+        evaluate_every=evaluate_every,
+        checkpoint_every=config.checkpoint_every or evaluate_every,
+    )
+
+
+@dataclasses.dataclass
+class Run:
+    """What the parts of a run work on."""
+
+    config: PretrainConfig
+    data: PreparedData
+    directory: RunDirectory
+    phases: list[Phase]
+    trainer: PretrainingTrainer
+    learning_rate: LinearWarmupDecay
+    checkpoints: Checkpoints
+    log: MetricsLog
+    earlier: list[Line]
+    say: Say
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return steps_done(self.trainer.optimizer)
+
+    def save_model(self) -> None:
+        """Puts the present weights into the run's model directory."""
+        self.trainer.pretrainer.save_pretrained(self.directory.model, tokenizer=self.data.tokenizer)
+
+
+def start_run(
+    config: PretrainConfig,
+    data: PreparedData,
+    directory: RunDirectory,
+    phases: list[Phase],
+    model_config: BertConfig,
+    strategy: tf.distribute.Strategy,
+    say: Say,
+) -> Run:
+    """Builds everything under the strategy, and restores the last checkpoint if there is one."""
+    learning_rate = LinearWarmupDecay(config.learning_rate, config.warmup_steps or 0, config.steps)
+    with strategy.scope():
+        pretrainer = make_model(config, model_config)
+        trainer = PretrainingTrainer(pretrainer, seed=config.seed, micro_batches=config.micro_batches)
+        optimizer = make_optimizer(config, learning_rate)
+        optimizer.build(pretrainer.trainable_variables)
+        trainer.compile(optimizer, steps_per_execution=config.steps_per_execution, jit_compile=False)
+    checkpoints = Checkpoints(directory.checkpoints, pretrainer, optimizer, keep=config.keep_checkpoints)
+    step = checkpoints.restore_last()
+    log = MetricsLog(directory.metrics_log)
+    _say_beginning(config, phases, pretrainer, step, say)
+    return Run(config, data, directory, phases, trainer, learning_rate, checkpoints, log, log.forget_after(step), say)
+
+
+def make_optimizer(config: PretrainConfig, learning_rate: LinearWarmupDecay) -> BertAdamW:
+    """Returns the optimizer that the settings describe."""
+    return BertAdamW(
+        learning_rate,
+        weight_decay=config.weight_decay,
+        beta_1=config.beta_1,
+        beta_2=config.beta_2,
+        epsilon=config.epsilon,
+        bias_correction=config.bias_correction,
+        global_clipnorm=config.clip_norm or None,
+    )
+
+
+def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
+    """Trains through the phases that are not yet done; ends early if a callback says so."""
+    best = BestModel(run.save_model, run.earlier)
+    board = TensorBoard(run.directory.tensorboard, run.earlier)
+    bar = progress_bar(run.config.steps, "step", "Pretraining", initial=run.step)
+    with contextlib.closing(bar):
+        for phase in run.phases:
+            if run.step >= phase.last_step:
+                continue
+            progress = Progress(bar, run.step)
+            recorder = make_recorder(run, phase, [board.write, best.consider, progress.show, _narrator(run.say, bar)])
+            train_phase(run, phase, [*callbacks, progress, recorder])
+            if run.trainer.stop_training:
+                run.say(f"A callback ended the training after step {run.step}.")
+                break
+
+
+def train_phase(run: Run, phase: Phase, callbacks: list[keras.callbacks.Callback]) -> None:
+    """Trains for the steps of a phase that are left, on the batches of just these steps."""
+    step = run.step
+    steps_left = phase.last_step - step
+    batches = training_batches(
+        run.data.examples("train", phase.length),
+        batch_size=phase.batch_size,
+        seed=run.config.seed,
+        first_step=step - phase.first_step,
+        num_steps=steps_left,
+        tokenizer=run.data.tokenizer,
+        masked_share=run.config.masked_share,
+    )
+    # A step function for every length would be traced for unknown lengths, which is slower.
+    run.trainer.make_train_function(force=True)
+    run.trainer.make_test_function(force=True)
+    # The number of steps must be known: a step tried after the last batch would still count as one.
+    run.trainer.fit(batches, steps_per_epoch=steps_left, shuffle=False, verbose=0, callbacks=callbacks)
+
+
+def make_recorder(run: Run, phase: Phase, listeners: list[Callable[[Line], Any]]) -> Recorder:
+    """Returns the callback that logs, evaluates and saves in a phase."""
+    config = run.config
+    held_out = None
+    if run.data.count("held_out", phase.length):
+        held_out = _held_out(run, phase.length, limit=config.evaluation_examples)
+
+    def evaluate() -> Line:
+        if held_out is None:
+            return {}
+        return {**held_out.measure(run.trainer), "unigram_loss": held_out.facts["unigram_loss"]}
+
+    return Recorder(
+        phase=phase,
+        first_step=run.step,
+        milestones=Milestones(
+            log_every=config.log_every or 1,
+            evaluate_every=config.evaluate_every or 1,
+            save_every=config.checkpoint_every or 1,
+        ),
+        log=run.log,
+        learning_rate=lambda step: float(run.learning_rate(step)),
+        evaluate=evaluate,
+        save=run.checkpoints.save,
+        listeners=listeners,
+    )
+
+
+def finish(run: Run) -> dict[str, Any]:
+    """Measures the best model on all held-out examples, and writes metrics and report."""
+    best = BestModel(lambda: None, run.log.lines()).best
+    if best is None:
+        run.say("The data has no held-out documents at the last length, so the model is that of the last step.")
+        run.save_model()
+    else:
+        _load_weights(run.trainer.pretrainer, run)
+    held_out = {}
+    for length in run.data.lengths:
+        if run.data.count("held_out", length) and length <= run.trainer.pretrainer.config.max_position_embeddings:
+            record = held_out[str(length)] = _held_out(run, length, limit=0).full_record(run.trainer)
+            run.say(describe(length, record))
+    metrics = {"steps": run.step, "best_step": best["step"] if best else run.step, "held_out": held_out}
+    say_report = write_report(run.directory.report, run.config, run.log.lines(), metrics)
+    run.say(say_report)
+    write_json(run.directory.metrics, metrics)
+    run.say(f"Model: {run.directory.model}, of step {metrics['best_step']}")
+    return metrics
+
+
+def _held_out(run: Run, length: int, *, limit: int) -> HeldOut:
+    batch_sizes = {phase.length: phase.batch_size for phase in run.phases}
+    return HeldOut(
+        run.data,
+        length,
+        batch_size=batch_sizes.get(length, run.phases[-1].batch_size),
+        limit=limit,
+        seed=run.config.seed,
+        masked_share=run.config.masked_share,
+    )
+
+
+def _load_weights(pretrainer: BertPretrainer, run: Run) -> None:
+    stored = BertPretrainer.from_pretrained(run.directory.model, dtype=run.config.dtype)
+    for variable, value in zip(pretrainer.weights, stored.weights, strict=True):
+        variable.assign(value)
+
+
+def _narrator(say: Say, bar: Any) -> Callable[[Line], None]:
+    def narrate(line: Line) -> None:
+        if "held_out_mlm_loss" in line:
+            bar.clear()
+            say(
+                f"Step {line['step']}, length {line['length']}: training loss {line['loss']:.3f}; held-out MLM loss "
+                f"{line['held_out_mlm_loss']:.3f} (unigram {line['held_out_unigram_loss']:.3f}), accuracy "
+                f"{line['held_out_mlm_accuracy']:.1%}, NSP accuracy {line['held_out_nsp_accuracy']:.1%}"
+            )
+
+    return narrate
+
+
+def _say_beginning(config: PretrainConfig, phases: list[Phase], model: BertPretrainer, step: int, say: Say) -> None:
+    size = model.config
+    say(
+        f"BERT with {size.num_hidden_layers} layers of {size.hidden_size}, vocabulary {size.vocab_size}: "
+        f"{model.count_params():,} parameters, on {config.replicas} replica{'s' if config.replicas != 1 else ''}."
+    )
+    for phase in phases:
+        say(
+            f"Phase {phase.number}: steps {phase.first_step + 1} to {phase.last_step}, length {phase.length}, "
+            f"{phase.batch_size} examples per step"
+        )
+    if step:
+        say(f"Goes on from the checkpoint of step {step}.")

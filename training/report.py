@@ -1,0 +1,138 @@
+"""The report of a run: one HTML file that needs nothing beside it."""
+
+import importlib.util
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_bert_impl.atomic import atomic_file
+
+from .configs import PretrainConfig
+
+_TEMPLATE = Path(__file__).with_name("report.html")
+_COLUMNS = {
+    "MLM loss": ("mlm_loss", "{:.4f}"),
+    "Unigram loss": ("unigram_loss", "{:.4f}"),
+    "Perplexity": ("mlm_perplexity", "{:.1f}"),
+    "MLM accuracy": ("mlm_accuracy", "{:.1%}"),
+    "NSP loss": ("nsp_loss", "{:.4f}"),
+    "NSP accuracy": ("nsp_accuracy", "{:.1%}"),
+    "True next": ("nsp_true_next_share", "{:.1%}"),
+    "Random next": ("nsp_random_next_share", "{:.1%}"),
+    "Predicted tokens": ("predicted_tokens", "{:,}"),
+    "Pairs": ("examples", "{:,}"),
+}
+_TRAINING, _HELD_OUT, _PLATEAU = "#7a7f93", "#b3261e", "#2c6e49"
+
+
+def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: dict[str, Any]) -> str:
+    """Writes the report, and returns a sentence that says so, or why there is none.
+
+    Args:
+        path: the file to write.
+        config: the run's configuration.
+        lines: of `metrics.jsonl`.
+        metrics: of `metrics.json`.
+    """
+    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        return f"No report: it needs the extra `report` ({' and '.join(missing)} not installed)."
+    import jinja2
+
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).from_string(
+        _TEMPLATE.read_text(encoding="utf-8")
+    )
+    html = template.render(
+        title=f"Pretraining {config.run}",
+        summary=_summary(config, lines, metrics),
+        best_step=metrics["best_step"],
+        columns=list(_COLUMNS),
+        rows=[[length, *_cells(record)] for length, record in metrics["held_out"].items()],
+        curves=draw_curves(lines),
+        settings=list(_settings(config)),
+    )
+    with atomic_file(path) as file:
+        file.write(html)
+    return f"Report: {path}"
+
+
+def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
+    """Draws losses, accuracies, learning rate and speed over the steps.
+
+    Args:
+        lines: of `metrics.jsonl`.
+        form: `"svg"` for the picture as text, `"png"` for bytes.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(10, 9), layout="constrained")
+        axes = figure.subplots(3, 2).flatten()
+        _draw(axes[0], lines, "MLM loss", "mlm_loss", plateau="held_out_unigram_loss")
+        _draw(axes[1], lines, "NSP loss", "nsp_loss", chance=0.6931)
+        _draw(axes[2], lines, "MLM accuracy", "mlm_accuracy")
+        _draw(axes[3], lines, "NSP accuracy", "nsp_accuracy", chance=0.5)
+        _draw(axes[4], lines, "Learning rate", "learning_rate")
+        _draw(axes[5], lines, "Examples per second", "examples_per_second")
+        stream = io.BytesIO()
+        figure.savefig(stream, format=form, dpi=80, metadata={"Date": None} if form == "svg" else None)
+    if form != "svg":
+        return stream.getvalue()
+    text = stream.getvalue().decode("utf-8")
+    return text[text.index("<svg") :]
+
+
+def _draw(
+    axes: Any,
+    lines: Sequence[dict[str, Any]],
+    title: str,
+    name: str,
+    plateau: str | None = None,
+    chance: float | None = None,
+) -> None:
+    axes.set_title(title, loc="left")
+    axes.grid(alpha=0.3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for first, second in itertools.pairwise(lines):
+        if first["phase"] != second["phase"]:
+            axes.axvline(first["step"], color="#bbbbc4", linewidth=0.8)
+    for phase in sorted({line["phase"] for line in lines}):
+        in_phase = [line for line in lines if line["phase"] == phase]
+        once = phase == lines[0]["phase"]
+        _curve(axes, in_phase, name, color=_TRAINING, label="training" if once else None)
+        _curve(axes, in_phase, f"held_out_{name}", color=_HELD_OUT, marker="o", label="held out" if once else None)
+        if plateau:
+            _curve(axes, in_phase, plateau, color=_PLATEAU, linestyle="--", label="unigram model" if once else None)
+    if chance is not None:
+        axes.axhline(chance, color=_PLATEAU, linestyle="--", linewidth=1.2, label="chance")
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(frameon=False)
+    axes.set_xlabel("step")
+
+
+def _curve(axes: Any, lines: Sequence[dict[str, Any]], name: str, **style: Any) -> None:
+    points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
+    if points:
+        axes.plot(*zip(*points, strict=True), linewidth=1.2, markersize=3.5, **style)
+
+
+def _summary(config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: dict[str, Any]) -> str:
+    phases = ", then ".join(f"length {phase.length} for {phase.share:.0%}" for phase in config.phases)
+    rates = [line["examples_per_second"] for line in lines if line["examples_per_second"]]
+    speed = f" Median speed: {sorted(rates)[len(rates) // 2]:.0f} examples per second." if rates else ""
+    return f"{metrics['steps']:,} steps of BERT pretraining on {config.data}: {phases} of the steps.{speed}"
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    return [form.format(record[name]) for name, form in _COLUMNS.values()]
+
+
+def _settings(config: PretrainConfig) -> Iterator[tuple[str, str]]:
+    for name, value in config.to_dict().items():
+        if name == "phases":
+            value = "; ".join(", ".join(f"{k} {v}" for k, v in phase.items() if v is not None) for phase in value)
+        yield name, "" if value is None else str(value)

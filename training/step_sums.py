@@ -1,0 +1,53 @@
+"""Sums over tokens and examples, from which every reported value comes."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+NAMES = (
+    "mlm_loss_sum",
+    "mlm_correct",
+    "mlm_weight",
+    "nsp_loss_sum",
+    "nsp_correct",
+    "nsp_weight",
+)
+
+
+def ratios(sums: Any) -> dict[str, Any]:
+    """Turns sums in the order of `NAMES` into mean losses and accuracies; NaN where nothing was counted."""
+    values = dict(zip(NAMES, sums, strict=True))
+    mlm_loss = values["mlm_loss_sum"] / values["mlm_weight"]
+    nsp_loss = values["nsp_loss_sum"] / values["nsp_weight"]
+    return {
+        "loss": mlm_loss + nsp_loss,
+        "mlm_loss": mlm_loss,
+        "mlm_accuracy": values["mlm_correct"] / values["mlm_weight"],
+        "nsp_loss": nsp_loss,
+        "nsp_accuracy": values["nsp_correct"] / values["nsp_weight"],
+    }
+
+
+class StepSums(keras.metrics.Metric):
+    """Adds up the sums of many steps, on every replica its own share.
+
+    One variable of float64 holds them all: one small operation per step, and exact counts. Its last
+    number counts the steps whose loss or gradient was not finite.
+    """
+
+    def __init__(self, name: str = "sums", **kwargs: Any) -> None:
+        super().__init__(name=name, dtype="float64", **kwargs)
+        self.totals = self.add_variable((len(NAMES) + 1,), initializer="zeros", dtype="float64", name="totals")
+
+    def update_state(self, sums: tf.Tensor, non_finite: tf.Tensor | float = 0.0) -> None:
+        """Adds one step's sums, a vector in the order of `NAMES`, and this replica's share of a bad step."""
+        self.totals.assign_add(tf.cast(tf.concat([sums, [non_finite]], 0), "float64"))
+
+    def result(self) -> dict[str, tf.Tensor]:
+        """Returns the ratios of what was added since the last reset, over all replicas."""
+        return ratios(tf.unstack(tf.convert_to_tensor(self.totals.value))[:-1])
+
+    def non_finite_steps(self) -> int:
+        """Returns the number of steps since the last reset whose loss or gradient was not finite."""
+        return round(float(tf.convert_to_tensor(self.totals.value)[-1]))

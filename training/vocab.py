@@ -1,0 +1,65 @@
+"""Learn a WordPiece vocabulary from text."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_bert_impl.atomic import atomic_file
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.progress import progress_bar
+from keras_bert_impl.tokenization.vocabulary import learn_vocabulary
+
+from .configs import VocabConfig
+from .corpus.readers import SourceFile, find_files, read_documents
+
+
+def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Learns a vocabulary and writes it, one token per line, the special ones first.
+
+    Args:
+        config: the settings.
+        say: receives each line of what is told on the way.
+
+    Returns:
+        The path of the vocabulary file.
+
+    Raises:
+        InputError: if an input is missing, not text or empty, or the output cannot be written.
+    """
+    output = Path(config.output)
+    if output.is_dir():
+        raise InputError(f"`output` must be a file. Received: {str(output)!r}, which is a directory")
+    files = find_files(config.inputs)
+    with progress_bar(sum(file.size for file in files) // 1_000_000, "megabyte", "Reading text") as bar:
+        vocabulary = learn_vocabulary(
+            _lines(files, bar),
+            size=config.size,
+            lowercase=not config.cased,
+            strip_accents=not config.cased,
+            min_frequency=config.min_frequency,
+        )
+    try:
+        with atomic_file(output) as file:
+            file.writelines(f"{token}\n" for token in vocabulary)
+    except OSError as error:
+        raise InputError(f"`output` could not be written: {error.strerror}. Received: {str(output)!r}") from None
+    documents = sum(file.documents for file in files)
+    say(f"Learned a vocabulary of {len(vocabulary):,} tokens from {documents:,} documents: {output}")
+    if len(vocabulary) < config.size:
+        say(f"The text gave no more than that; {config.size:,} were asked for.")
+    return output
+
+
+def _lines(files: list[SourceFile], bar: Any) -> Iterator[str]:
+    found, read = False, 0
+
+    def advance(size: int) -> None:
+        nonlocal read
+        read += size
+        bar.update(read // 1_000_000 - bar.n)
+
+    for document in read_documents(files, advance):
+        found = True
+        yield from document.lines
+    if not found:
+        raise InputError(f"`inputs` must hold text. Received: {[file.path for file in files]}, which hold none")
