@@ -133,6 +133,11 @@ def _serve(options: Namespace) -> None:
 
 
 def _demo(options: Namespace) -> None:
+    if options.text:
+        from keras_bert_impl.training.corpus.installed_docs import write_installed_docs
+
+        write_installed_docs(options.text, say=say)
+        return
     from keras_bert_impl.demo import run_demo
 
     run_demo(options.output, inputs=options.input or (), seed=options.seed, steps=options.steps, say=say)
@@ -146,14 +151,21 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         sentence = _one_sentence(message)
-        if re.search(r"does not accept|not expected|[Uu]nrecognized|unknown", sentence):
-            known = sorted(key for key in _keys(self) if key not in ("help", "config", "verbose", "print_config"))
+        if re.search(r"does not accept|not expected|unrecognized arguments", sentence):
+            subcommand = re.search(r"Subcommand '([\w-]+)'", sentence)
+            known = _settings_of(_subparsers(self)[subcommand[1]] if subcommand else self)
             sentence += f" Known settings: {', '.join(known)}." if known else ""
         raise InputError(sentence)
 
 
-def _keys(parser: ArgumentParser) -> set[str]:
-    return {action.dest for action in parser._actions if "." not in action.dest}
+def _subparsers(parser: ArgumentParser) -> dict[str, ArgumentParser]:
+    return next(action.choices for action in parser._actions if action.dest == "command")
+
+
+def _settings_of(parser: ArgumentParser) -> list[str]:
+    service = {"help", "config", "verbose", "version", "command"}
+    names = {action.dest for action in parser._actions if "." not in action.dest} - service
+    return sorted(name for name in names if not name.startswith("print_"))
 
 
 _KINDS = {
@@ -272,6 +284,7 @@ def _serve_options(parser: ArgumentParser) -> None:
 
 def _demo_options(parser: ArgumentParser) -> None:
     parser.add_argument("--input", type=str, nargs="+", help="your own text files; the installed documentation if none")
+    parser.add_argument("--text", type=str, help="only write the text that the demo learns from to this file")
     parser.add_argument("--output", type=str, default="demo-output", help="directory for all that the demo makes")
     parser.add_argument("--seed", type=int, default=1, help="seed of every step")
     parser.add_argument("--steps", type=int, default=None, help="training steps; chosen for two cores when not given")

@@ -21,6 +21,7 @@ QUESTIONS = (
     "a [MASK] is raised if the argument is not valid.",
     "if the file does not [MASK], it is created.",
 )
+LENGTHS = (128, 512)
 STEPS = 1500
 
 
@@ -51,35 +52,34 @@ def run_demo(
     started = time.monotonic()
     folder = _fresh_folder(Path(output), inputs)
     steps = STEPS if steps is None else steps
-    vocab, data, run, export = (str(folder / name) for name in ("vocab.txt", "data", "run", "export"))
+    vocab, data, run, export, metrics = (
+        str(folder / name) for name in ("vocab.txt", "data", "run", "export", "evaluation.json")
+    )
 
     say(f"From raw text to an answering model. All that is made lies in {folder}.")
-    if inputs:
-        texts = [str(path) for path in inputs]
-    else:
+    texts = [str(path) for path in inputs]
+    if not texts:
         texts = [str(folder / "docs.txt")]
         say("\n[1/7] Text: the documentation that the installed Python packages carry.")
-        _run("python -m keras_bert_impl.training.corpus.installed_docs --output", texts, say)
+        _run(["demo", "--text", *texts], say)
     say("\n[2/7] A vocabulary of word pieces, learnt from the text.")
-    _run(f"keras-bert vocab {shlex.join(texts)} --size 8000 --output", [vocab], say)
+    _run(["vocab", *texts, "--output", vocab, "--size", "8000"], say)
     say("\n[3/7] Pretraining examples: sentence pairs at two lengths, a share of the documents held out.")
-    _run(
-        f"keras-bert prepare {shlex.join(texts)} --lengths 128 512 --seed {seed} --workers 2 --vocab",
-        [vocab, "--output", data],
-        say,
+    lengths = ["--lengths", *map(str, LENGTHS)]
+    _run(["prepare", *texts, "--vocab", vocab, "--output", data, *lengths, "--seed", str(seed), "--workers", "2"], say)
+    say(
+        f"\n[4/7] A tiny BERT learns on two replicas: 90 % of the steps at length {LENGTHS[0]}, 10 % at {LENGTHS[1]}."
     )
-    say("\n[4/7] Pretraining a tiny BERT on two replicas: 90 % of the steps at length 128, 10 % at 512.")
-    _run(_pretrain_command(steps, seed), ["--data", data, "--run", run], say)
+    _run(["pretrain", "--data", data, "--run", run, *_pretrain_options(steps, seed)], say)
     say("\n[5/7] How well does it predict masked words of documents it has never seen?")
     evaluation = None
     if json.loads((folder / "data" / "manifest.json").read_text(encoding="utf-8"))["documents"]["held_out"]:
-        metrics = folder / "evaluation.json"
-        _run("keras-bert evaluate", [run, "--data", data, "--output", str(metrics)], say)
-        evaluation = json.loads(metrics.read_text(encoding="utf-8"))
+        _run(["evaluate", run, "--data", data, "--output", metrics], say)
+        evaluation = json.loads(Path(metrics).read_text(encoding="utf-8"))
     else:
         say("No document was held out of so small a text, so there is nothing to measure on.")
     say("\n[6/7] Export: a SavedModel that takes raw text, checked in a process of its own.")
-    _run("keras-bert export", [run, export], say)
+    _run(["export", run, export], say)
     say("\n[7/7] Serving it on this machine, and asking over HTTP.")
     questions = _questions_from(texts) if inputs else QUESTIONS
     answers = _ask(export, questions, say)
@@ -93,16 +93,19 @@ def run_demo(
     ):
         if (folder / place).exists():
             say(f"  {folder / place}: {what}")
-    say(f"  again by hand: keras-bert fill-mask {shlex.quote(run)} {shlex.quote(questions[0])}")
+    say(f"  again by hand: {_shown(['fill-mask', run, questions[0]])}")
     return {"evaluation": evaluation, "answers": answers}
 
 
-def _pretrain_command(steps: int, seed: int) -> str:
-    phases = json.dumps([{"length": 128, "share": 0.9}, {"length": 512, "share": 0.1, "batch_size": 16}])
-    return (
-        f"keras-bert pretrain --preset tiny --steps {steps} --batch-size 64 --phases {shlex.quote(phases)} "
-        f"--learning-rate 2e-3 --warmup-steps {max(1, steps // 10)} --replicas 2 --seed {seed}"
-    )
+def _pretrain_options(steps: int, seed: int) -> list[str]:
+    phases = [
+        {"length": LENGTHS[0], "share": 0.9, "batch_size": 32},
+        {"length": LENGTHS[1], "share": 0.1, "batch_size": 8},
+    ]
+    return [
+        *("--preset", "tiny", "--steps", str(steps), "--phases", json.dumps(phases), "--learning-rate", "2e-3"),
+        *("--warmup-steps", str(steps // 10), "--replicas", "2", "--seed", str(seed)),
+    ]
 
 
 def _fresh_folder(folder: Path, inputs: Sequence[str]) -> Path:
@@ -122,31 +125,29 @@ def _fresh_folder(folder: Path, inputs: Sequence[str]) -> Path:
     return folder
 
 
-def _arguments(command: str, rest: Sequence[str]) -> list[str]:
-    """Turns a shown command into the one that runs in this very Python."""
-    program, *options = shlex.split(command)
-    start = [sys.executable] if program == "python" else [sys.executable, "-m", "keras_bert_console"]
-    return [*start, *options, *rest]
+def _shown(arguments: Sequence[str]) -> str:
+    """The command as a person types it."""
+    return shlex.join(["keras-bert", *arguments])
 
 
-def _show(command: str, rest: Sequence[str], say: Callable[[str], None]) -> None:
-    say(f"$ {command} {shlex.join(rest)}")
+def _started(arguments: Sequence[str]) -> list[str]:
+    """The same command, run by this very Python."""
+    return [sys.executable, "-m", "keras_bert_console", *arguments]
 
 
-def _run(command: str, rest: Sequence[str], say: Callable[[str], None]) -> None:
-    _show(command, rest, say)
-    sys.stdout.flush()
-    code = subprocess.run(_arguments(command, rest), check=False).returncode
+def _run(arguments: Sequence[str], say: Callable[[str], None]) -> None:
+    say(f"$ {_shown(arguments)}")
+    code = subprocess.run(_started(arguments), check=False).returncode
     if code:
-        raise InputError(f"the step `{command.split(' --')[0]}` ended with code {code}, and the demo with it")
+        raise InputError(f"the step `keras-bert {arguments[0]}` ended with code {code}, and the demo with it")
 
 
 def _ask(export: str, questions: Sequence[str], say: Callable[[str], None]) -> list[Any]:
     """Starts the server, asks each question over HTTP, prints the answers and stops the server."""
-    command, rest = "keras-bert serve", [export, "--rest-port", "0"]
-    _show(command, rest, say)
+    command = ["serve", export, "--rest-port", "0"]
+    say(f"$ {_shown(command)}")
     answers = []
-    with subprocess.Popen(_arguments(command, rest), stdout=subprocess.PIPE, text=True, encoding="utf-8") as server:
+    with subprocess.Popen(_started(command), stdout=subprocess.PIPE, text=True, encoding="utf-8") as server:
         try:
             url = _served_url(server, say)
             for question in questions:

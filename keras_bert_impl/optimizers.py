@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert_impl.errors import InputError
@@ -71,9 +72,10 @@ class BertAdamW(keras.optimizers.Optimizer):
                 raise InputError(
                     f"`{argument}` must be at least 0 and less than {high}. Received: {argument}={value!r}"
                 )
-        for argument, value in (("epsilon", epsilon), ("global_clipnorm", global_clipnorm)):
-            if value is not None and not value > 0:
-                raise InputError(f"`{argument}` must be positive. Received: {argument}={value!r}")
+        if not epsilon > 0:
+            raise InputError(f"`epsilon` must be positive. Received: epsilon={epsilon!r}")
+        if global_clipnorm is not None and not global_clipnorm > 0:
+            raise InputError(f"`global_clipnorm` must be positive. Received: global_clipnorm={global_clipnorm!r}")
         super().__init__(
             learning_rate,
             weight_decay=weight_decay,
@@ -93,6 +95,8 @@ class BertAdamW(keras.optimizers.Optimizer):
         super().build(variables)
         self._means, self._mean_squares = self.add_optimizer_variables(variables, ["mean", "mean_square"])
         self._decayed = [is_decayed(variable) for variable in variables]
+        all_float32 = all(keras.backend.standardize_dtype(variable.dtype) == "float32" for variable in variables)
+        self._fused = all_float32 and keras.backend.backend() == "tensorflow"
 
     def apply(self, grads: list[Any], trainable_variables: list[Any] | None = None) -> None:
         """Sums gradients over the replicas, clips them and takes one step.
@@ -123,37 +127,47 @@ class BertAdamW(keras.optimizers.Optimizer):
                 self.build(variables)
             self._check_variables_are_known(variables)
             gradients, variables = self._filter_empty_gradients(gradients, variables)
-            self._backend_update_step(gradients, variables, self.learning_rate)
+            self._backend_update_step(gradients, variables, self._rates())
             for variable in variables:
                 if variable.constraint is not None:
                     variable.assign(variable.constraint(variable))
         self._iterations.assign_add(1)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Takes one step with one variable."""
+        """Takes one step with one variable; `learning_rate` is what `_rates` returned."""
         index = self._get_variable_index(variable)
         mean, mean_square = self._means[index], self._mean_squares[index]
         gradient = ops.cast(gradient, variable.dtype)
-        learning_rate = ops.cast(learning_rate, variable.dtype)
-        rate, epsilon = self._corrected(learning_rate)
+        decay_rate, rate, epsilon = (ops.cast(number, variable.dtype) for number in learning_rate)
         # Decay first: it is a share of the old value.
         if self._decayed[index] and self.weight_decay:
-            self.assign_sub(variable, variable * (learning_rate * self.weight_decay))
-        if keras.backend.backend() == "tensorflow":
+            self.assign_sub(variable, variable * decay_rate)
+        if self._fused:
             _fused_adam(variable, mean, mean_square, gradient, rate, epsilon, self.beta_1, self.beta_2)
         else:
             self.assign_add(mean, (gradient - mean) * (1 - self.beta_1))
             self.assign_add(mean_square, (ops.square(gradient) - mean_square) * (1 - self.beta_2))
             self.assign_sub(variable, rate * mean / (ops.sqrt(mean_square) + epsilon))
 
-    def _corrected(self, learning_rate: Any) -> tuple[Any, Any]:
-        """Returns the rate and epsilon that have the effect of correcting both running means."""
-        if not self.bias_correction:
-            return learning_rate, self.epsilon
-        steps = ops.cast(self._iterations + 1, "float32")
-        root = ops.sqrt(1 - ops.power(self.beta_2, steps))
-        rate = learning_rate * ops.cast(root / (1 - ops.power(self.beta_1, steps)), learning_rate.dtype)
-        return rate, ops.cast(self.epsilon * root, learning_rate.dtype)
+    def _rates(self) -> tuple[Any, Any, Any]:
+        """Returns the share to decay by, the rate and the epsilon that give this step its length.
+
+        The running means hold a share of a constant gradient that grows from 0 to 1. Bias correction
+        divides by it, and that is the same as another rate and another epsilon.
+        """
+        dtype = "float64" if self._fused else "float32"
+        learning_rate = ops.cast(self.learning_rate, dtype)
+        steps = ops.cast(self._iterations + 1, dtype)
+        mean_share = square_share = ops.ones((), dtype)
+        if self.bias_correction or self._fused:
+            mean_share = 1 - ops.power(_as_kept(self.beta_1, self._fused), steps)
+            square_share = 1 - ops.power(_as_kept(self.beta_2, self._fused), steps)
+        if self._fused and not self.bias_correction:
+            # The fused kernel works out 1 - beta in float32, which is off by 1e-5 for 0.999.
+            mean_share /= 1 - ops.power(self.beta_1, steps)
+            square_share /= 1 - ops.power(self.beta_2, steps)
+        root = ops.sqrt(square_share)
+        return learning_rate * self.weight_decay, learning_rate * root / mean_share, self.epsilon * root
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         """Leaves gradients as they are: `apply` has summed them, before clipping."""
@@ -170,6 +184,10 @@ class BertAdamW(keras.optimizers.Optimizer):
             "bias_correction": self.bias_correction,
             "loss_scale_factor": self.loss_scale_factor,
         }
+
+
+def _as_kept(beta: float, fused: bool) -> float:
+    return float(np.float32(beta)) if fused else beta
 
 
 def _dense(gradient: Any) -> Any:

@@ -99,6 +99,7 @@ class _Server:
         if not 0 <= rest_port <= 65535:
             raise InputError(f"`rest_port` must be at least 0 and at most 65535. Received: rest_port={rest_port!r}")
         self._directory = latest_version(export_dir)
+        self._examples = _example_requests(self._directory)
         self._model_name = model_name
         self._host = host
         self._rest_port = rest_port
@@ -112,9 +113,13 @@ class _Server:
             import uvicorn
 
             from .rest_api import RestApi
+            from .rest_protocol import read_inputs
             from .servable import Servable
 
             servable = stack.enter_context(contextlib.closing(Servable(self._directory)))
+            for signature, request in self._examples.items():
+                # The first run of a graph is slow, since TensorFlow optimises it then.
+                servable.run(signature, read_inputs(request, servable.signatures[signature])[0])
             config = uvicorn.Config(
                 RestApi({self._model_name: servable}),
                 log_config=None,
@@ -145,7 +150,8 @@ class _Server:
 
     def greeting(self) -> list[str]:
         lines = [f"Ready: version {self._directory.name} at {self.url} (stop with Ctrl-C)"]
-        if request := _example_request(self._directory):
+        if "serving_default" in self._examples:
+            request = json.dumps(self._examples["serving_default"], ensure_ascii=False)
             lines.append(f"Ask it: curl -d {shlex.quote(request)} {self.url}:predict")
         return lines
 
@@ -202,13 +208,13 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _example_request(version_directory: Path) -> str | None:
-    """The example request that an export carries, as one line of JSON."""
+def _example_requests(version_directory: Path) -> dict[str, Any]:
+    """The example requests that an export carries, by signature."""
     description = version_directory / "assets.extra" / "signature.json"
     if not description.is_file():
-        return None
-    request = json.loads(description.read_text(encoding="utf-8"))["signatures"]["serving_default"]["example"]["request"]
-    return json.dumps(request, ensure_ascii=False)
+        return {}
+    signatures = json.loads(description.read_text(encoding="utf-8"))["signatures"]
+    return {name: signature["example"]["request"] for name, signature in signatures.items()}
 
 
 @contextlib.contextmanager

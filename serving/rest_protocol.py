@@ -16,7 +16,7 @@ import numpy as np
 
 # Name in TensorFlow's messages: array type, and the range that a JSON number must keep to.
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"}
-_FLOATS = {"float": np.float32, "double": np.float64}
+_FLOATS: dict[str, type[np.floating]] = {"float": np.float32, "double": np.float64}
 _MAX_RANK = 32
 _LONGEST_ECHO = 300
 
@@ -326,7 +326,8 @@ def _shortest_decimals(array: np.ndarray) -> np.ndarray:
 def _type_name(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "Null", False: "False", True: "True"}[value]
-    return {dict: "Object", list: "Array", str: "String"}.get(type(value), "Number")
+    names: dict[type, str] = {dict: "Object", list: "Array", str: "String"}
+    return names.get(type(value), "Number")
 
 
 def _echo(value: Any) -> str:

@@ -5,8 +5,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert_impl.losses import MLM_EPSILON, token_losses
+from keras_bert_impl.losses import MLM_EPSILON
 
+from .cross_entropy import cross_entropy
 from .dropout_seeds import fixed_dropout, seed_states
 from .step_sums import NAMES, StepSums, ratios
 
@@ -142,9 +143,7 @@ def clipped(gradients: list[tf.Tensor], largest: float | None) -> tuple[list[tf.
 
 
 def _weighted(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the weighted sum of cross entropies, and the weight of those whose largest logit is the label's."""
-    logits = tf.cast(tf.reshape(logits, (-1, logits.shape[-1])), tf.float32)
-    labels, weights = tf.reshape(labels, (-1,)), tf.reshape(weights, (-1,))
-    losses = token_losses(logits, labels)
-    correct = tf.cast(tf.argmax(logits, -1, labels.dtype) == labels, tf.float32)
+    """Returns the weighted sums of the labels' cross entropies and of the right answers."""
+    losses, correct = cross_entropy(tf.reshape(logits, (-1, logits.shape[-1])), tf.reshape(labels, (-1,)))
+    weights = tf.reshape(weights, (-1,))
     return tf.reduce_sum(weights * losses), tf.reduce_sum(weights * correct)

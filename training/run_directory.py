@@ -59,7 +59,7 @@ class RunDirectory:
         """
         facts = {"data_digest": digest(manifest), "model": model.to_dict()}
         if not self.config.exists():
-            if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            if self.path.exists() and (not self.path.is_dir() or set(self._content()) - {self.facts.name}):
                 raise InputError(
                     "`run` must be a new or empty directory, or one in which a run began. "
                     f"Received: {str(self.path)!r}, which has other content"
@@ -76,6 +76,10 @@ class RunDirectory:
             )
         _refuse_difference(stored_facts["model"], facts["model"], self.path, "model.")
         _refuse_difference(_what_matters(stored), _what_matters(config), self.path)
+
+    def _content(self) -> list[str]:
+        # A leading dot: what a killed process was just writing.
+        return [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
 
 
 def digest(manifest: Path) -> str:

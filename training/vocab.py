@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from keras_bert_impl.atomic import atomic_file
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.progress import progress_bar
 from keras_bert_impl.tokenization.vocabulary import learn_vocabulary
 
 from .configs import VocabConfig
 from .corpus.readers import SourceFile, find_files, read_documents
+from .corpus.reading_progress import reading_progress
 
 
 def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: None) -> Path:
@@ -30,13 +29,14 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
     if output.is_dir():
         raise InputError(f"`output` must be a file. Received: {str(output)!r}, which is a directory")
     files = find_files(config.inputs)
-    with progress_bar(sum(file.size for file in files) // 1_000_000, "megabyte", "Reading text") as bar:
+    with reading_progress(files) as advance:
         vocabulary = learn_vocabulary(
-            _lines(files, bar),
+            _lines(files, advance),
             size=config.size,
             lowercase=not config.cased,
             strip_accents=not config.cased,
             min_frequency=config.min_frequency,
+            say=say,
         )
     try:
         with atomic_file(output) as file:
@@ -45,21 +45,11 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
         raise InputError(f"`output` could not be written: {error.strerror}. Received: {str(output)!r}") from None
     documents = sum(file.documents for file in files)
     say(f"Learned a vocabulary of {len(vocabulary):,} tokens from {documents:,} documents: {output}")
-    if len(vocabulary) < config.size:
-        say(f"The text gave no more than that; {config.size:,} were asked for.")
     return output
 
 
-def _lines(files: list[SourceFile], bar: Any) -> Iterator[str]:
-    found, read = False, 0
-
-    def advance(size: int) -> None:
-        nonlocal read
-        read += size
-        bar.update(read // 1_000_000 - bar.n)
-
+def _lines(files: list[SourceFile], advance: Callable[[int], None]) -> Iterator[str]:
     for document in read_documents(files, advance):
-        found = True
         yield from document.lines
-    if not found:
+    if not any(file.documents for file in files):
         raise InputError(f"`inputs` must hold text. Received: {[file.path for file in files]}, which hold none")

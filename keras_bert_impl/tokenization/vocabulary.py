@@ -35,8 +35,7 @@ def learn_vocabulary(
 
     The words are those that `WordPieceTokenizer` will see, for both use `TextNormalizer`. The pieces are then
     merged by the `tokenizers` library's trainer. The same text gives the same vocabulary, on any number of
-    threads and in whatever order its lines come. Memory does not grow with the text: words that turn out rare are
-    forgotten when there are too many (4 million) to count.
+    threads. Memory does not grow with the text: the rarest words are forgotten when there are more than 4 million.
 
     Args:
         texts: iterable of strings, for example lines. Read once.

@@ -48,7 +48,7 @@ def load_vocabulary(
     for number, token in enumerate(tokens, start=1):
         if not token:
             raise InputError(
-                f"`{argument}` must have a token on every line. Received: {str(file)!r}, line {number} empty"
+                f"`{argument}` must have a token on every line. Received: {str(file)!r}, with line {number} blank"
             )
         if token in first_line:
             raise InputError(

@@ -1,6 +1,7 @@
 """`BertAdamW` against the same optimizer in NumPy."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from harness import arrays, small_config
 
 from keras_bert_impl.layers import Embeddings
+from keras_bert_impl.losses import MLM_EPSILON, masked_lm_loss_sum, next_sentence_loss_sum
 from keras_bert_impl.models import BertPretrainer
 from keras_bert_impl.optimizers import BertAdamW, is_decayed
 from keras_bert_impl.schedules import LinearWarmupDecay
@@ -43,13 +46,10 @@ class NumpyAdamW:
             self.values[i] = self.values[i] - rate * update
 
 
-def variables(seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        keras.Variable(rng.normal(size=(5, 3)), name="kernel"),
-        keras.Variable(rng.normal(size=(3,)), name="bias"),
-        keras.Variable(rng.normal(size=(3,)), name="gamma"),
-    ]
+def variables(dtype="float32"):
+    rng = np.random.default_rng(0)
+    shapes = {"kernel": (5, 3), "bias": (3,), "gamma": (3,)}
+    return [keras.Variable(rng.normal(size=shape), dtype=dtype, name=name) for name, shape in shapes.items()]
 
 
 def gradients(step, scale=1.0):
@@ -60,8 +60,9 @@ def gradients(step, scale=1.0):
 @pytest.mark.parametrize("correct", [False, True])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("clip", [None, 1.0])
-def test_five_steps_equal_numpy(correct, decay, clip):
-    ours = variables()
+@pytest.mark.parametrize("dtype", ["float32", "float64"])  # fused and by single operations
+def test_five_steps_equal_numpy(correct, decay, clip, dtype):
+    ours = variables(dtype)
     reference = NumpyAdamW([arrays(v) for v in ours], [True, False, False], decay=decay, clip=clip, correct=correct)
     schedule = LinearWarmupDecay(0.05, 2, 10)
     optimizer = BertAdamW(schedule, weight_decay=decay, bias_correction=correct, global_clipnorm=clip)
@@ -74,7 +75,7 @@ def test_five_steps_equal_numpy(correct, decay, clip):
 
 def test_bias_correction_makes_the_first_step_as_long_as_the_rate():
     for correct, length in ((True, 0.01), (False, 0.01 * 0.1 / np.sqrt(0.001))):
-        variable = keras.Variable(np.zeros((2,)), name="kernel")
+        variable = keras.Variable(np.zeros((2,), "float32"), name="kernel")
         optimizer = BertAdamW(0.01, weight_decay=0.0, bias_correction=correct, epsilon=1e-12)
         optimizer.apply([keras.ops.convert_to_tensor([0.3, -0.2])], [variable])
         np.testing.assert_allclose(arrays(variable), [-length, length], rtol=1e-4)
@@ -124,7 +125,7 @@ def test_biases_and_layer_norm_of_a_real_model_are_not_decayed():
 def test_token_ids_that_occur_twice_under_fit_equal_numpy(jit):
     """An encoder's embeddings under stock `fit`; the gradients are those of one step in float64."""
     embeddings = Embeddings(7, 4, 8, dropout=0.0, initializer_range=0.5)
-    inputs = {"token_ids": keras.Input((4,), dtype="int32"), "segment_ids": keras.Input((4,), dtype="int32")}
+    inputs = {name: keras.Input((4,), dtype="int32", name=name) for name in ("token_ids", "segment_ids")}
     model = keras.Model(inputs, embeddings(**inputs))
     batch = {
         "token_ids": np.array([[3, 3, 5, 3], [3, 1, 1, 0]], dtype="int32"),
@@ -186,6 +187,16 @@ def test_survives_a_round_trip_with_its_schedule_and_inside_a_saved_model(tmp_pa
     assert int(again.optimizer.iterations) == 2
 
 
+def test_half_precision_variables_move_too():
+    variable = keras.Variable(np.ones((2,)), dtype="bfloat16", name="kernel")
+    optimizer = BertAdamW(0.1)
+    for _ in range(3):
+        optimizer.apply([keras.ops.convert_to_tensor([0.3, -0.2])], [variable])
+    values = arrays(variable)
+    assert values[0] < 0.7
+    assert values[1] > 1.3
+
+
 @pytest.mark.parametrize(
     "arguments,message",
     [
@@ -206,3 +217,36 @@ def test_two_replicas_take_the_step_of_one():
     script = Path(__file__).parent / "two_replicas.py"
     finished = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stderr[-2000:]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("run,correct", [("adamw_gelu_erf", True), ("bert_adam_gelu_tanh", False)])
+def test_fifty_steps_equal_an_independent_implementations(shared, tmp_path, run, correct):
+    folder = shared / "data" / "reference_runs" / run
+    batches = dict(np.load(folder / "batches.npz"))
+    recorded = json.loads((folder / "run.json").read_text())
+    model = BertPretrainer.from_pretrained(folder)
+    rate = tf.Variable(0.0)
+    optimizer = BertAdamW(lambda: rate, bias_correction=correct)
+
+    @tf.function
+    def step(batch):
+        with tf.GradientTape() as tape:
+            inputs = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+            outputs = model({**inputs, "mask_positions": batch["positions"]}, training=True)
+            mlm = masked_lm_loss_sum(outputs["mlm_logits"], batch["labels"], batch["weights"])
+            nsp = next_sentence_loss_sum(outputs["nsp_logits"], batch["nsp"])
+            loss = mlm / (tf.reduce_sum(batch["weights"]) + MLM_EPSILON) + nsp / len(batch["nsp"])
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(loss, [v.value for v in variables]), variables)
+        return loss
+
+    for i, learning_rate in enumerate(recorded["learning_rate"]):
+        rate.assign(learning_rate)
+        loss = step({name: tf.constant(array[i]) for name, array in batches.items()})
+        assert abs(float(loss) - recorded["loss_per_step"][i]) < 1e-4, i
+    for name in ("config.json", "final.safetensors"):
+        shutil.copy(folder / name, tmp_path / name.replace("final", "model"))
+    final = BertPretrainer.from_pretrained(tmp_path)
+    for one, other in zip(model.weights, final.weights, strict=True):
+        np.testing.assert_allclose(arrays(one), arrays(other), rtol=0, atol=1e-5, err_msg=one.path)

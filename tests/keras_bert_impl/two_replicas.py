@@ -15,7 +15,7 @@ from keras_bert_impl.schedules import LinearWarmupDecay
 def trained(strategy, mode):
     """Weights after five steps; each replica has half of each gradient's terms."""
     rng = np.random.default_rng(0)
-    start = rng.normal(size=(6, 3))
+    start = rng.normal(size=(6, 3)).astype("float32")
     with strategy.scope():
         kernel = keras.Variable(start, name="kernel")
         bias = keras.Variable(start[0], name="bias")

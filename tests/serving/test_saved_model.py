@@ -161,56 +161,58 @@ def close(expected):
     return assert_close
 
 
-def members(case):
-    return {"all": range(len(TEXTS)), "no_mask": [2, 3]}.get(case) or [int(case)]
+def each_answer(answers, signature):
+    """Number of the text and its part of the answer, for every text of every request."""
+    for key, answer in answers.items():
+        name, _, case = key.partition("/")
+        if name == signature:
+            texts = {"all": range(len(TEXTS)), "no_mask": [2, 3]}.get(case) or [int(case)]
+            for position, i in enumerate(texts):
+                yield i, {output: value[position] for output, value in answer.items()}
 
 
 def test_the_token_id_signature_equals_model_predict(answers, expected, close):
     rows, _, outputs = expected
-    seen = 0
-    for key, answer in answers.items():
-        signature, case = key.split("/")
-        if signature != "token_ids":
-            continue
-        for position, i in enumerate(members(case)):
-            masks = len(outputs[i]["mask_positions"])
-            assert answer["mask_positions"][position].tolist()[:masks] == outputs[i]["mask_positions"].tolist()
-            assert set(answer["mask_positions"][position][masks:].tolist()) <= {-1}
-            close(answer["mlm_logits"][position][:masks], outputs[i]["mlm_logits"], "mlm_logits")
-            assert not answer["mlm_logits"][position][masks:].any()
-            close(answer["sequence_output"][position][: len(rows[i])], outputs[i]["sequence_output"], "sequence_output")
-            close(answer["pooled_output"][position], outputs[i]["pooled_output"], "pooled_output")
-            close(answer["nsp_logits"][position], outputs[i]["nsp_logits"], "nsp_logits")
-            seen += 1
-    assert seen == 2 * len(TEXTS) + 2
+    found = list(each_answer(answers, "token_ids"))
+    assert len(found) == 2 * len(TEXTS) + 2
+    for i, answer in found:
+        masks = len(outputs[i]["mask_positions"])
+        assert answer["mask_positions"][:masks].tolist() == outputs[i]["mask_positions"].tolist()
+        assert set(answer["mask_positions"][masks:].tolist()) <= {-1}
+        close(answer["mlm_logits"][:masks], outputs[i]["mlm_logits"], "mlm_logits")
+        assert not answer["mlm_logits"][masks:].any()
+        close(answer["sequence_output"][: len(rows[i])], outputs[i]["sequence_output"], "sequence_output")
+        for name in ("pooled_output", "nsp_logits"):
+            close(answer[name], outputs[i][name], name)
 
 
 def test_the_text_signature_equals_model_predict(answers, expected, small_tokenizer, close):
     rows, truncated, outputs = expected
     tokens = np.array([*small_tokenizer.vocabulary, "", "", ""])
-    seen = 0
-    for key, answer in answers.items():
-        signature, case = key.split("/")
-        if signature != "serving_default":
-            continue
-        for position, i in enumerate(members(case)):
-            of_text = {name: value[position] for name, value in answer.items()}
-            logits, masks = outputs[i]["mlm_logits"], len(outputs[i]["mask_positions"])
-            assert of_text["num_tokens"] == len(rows[i])
-            assert of_text["truncated"] == truncated[i]
-            assert of_text["mask_positions"][:masks].tolist() == outputs[i]["mask_positions"].tolist()
-            assert set(of_text["mask_positions"][masks:].tolist()) <= {-1}
-            best = np.argsort(-logits, axis=-1, kind="stable")[:, :TOP]
-            assert of_text["top_token_ids"][:masks].tolist() == best.tolist()
-            assert np.char.decode(of_text["top_tokens"][:masks], "utf-8").tolist() == tokens[best].tolist()
-            close(of_text["top_logits"][:masks], np.take_along_axis(logits, best, -1), "mlm_logits")
-            exponentials = np.exp(logits.astype("float64"))
-            probabilities = exponentials / exponentials.sum(-1, keepdims=True)
-            close(of_text["top_probabilities"][:masks], np.take_along_axis(probabilities, best, -1), "probabilities")
-            assert not of_text["top_probabilities"][masks:].any() and not of_text["top_logits"][masks:].any()
-            assert set(of_text["top_tokens"][masks:].ravel().tolist()) <= {b""}
-            seen += 1
-    assert seen == 2 * len(TEXTS) + 2
+    found = list(each_answer(answers, "serving_default"))
+    assert len(found) == 2 * len(TEXTS) + 2
+    for i, answer in found:
+        logits, masks = outputs[i]["mlm_logits"], len(outputs[i]["mask_positions"])
+        assert answer["num_tokens"] == len(rows[i])
+        assert answer["truncated"] == truncated[i]
+        assert answer["mask_positions"][:masks].tolist() == outputs[i]["mask_positions"].tolist()
+        best = np.argsort(-logits, axis=-1, kind="stable")[:, :TOP]
+        assert answer["top_token_ids"][:masks].tolist() == best.tolist()
+        assert np.char.decode(answer["top_tokens"][:masks], "utf-8").tolist() == tokens[best].tolist()
+        close(answer["top_logits"][:masks], np.take_along_axis(logits, best, -1), "mlm_logits")
+        exponentials = np.exp(logits.astype("float64"))
+        probabilities = exponentials / exponentials.sum(-1, keepdims=True)
+        close(answer["top_probabilities"][:masks], np.take_along_axis(probabilities, best, -1), "top_probabilities")
+
+
+def test_slots_without_a_mask_are_blank(answers):
+    for _, answer in each_answer(answers, "serving_default"):
+        masks = answer["mask_positions"].tolist().count(-1)
+        blank = slice(len(answer["mask_positions"]) - masks, None)
+        assert set(answer["mask_positions"][blank].tolist()) <= {-1}
+        assert set(answer["top_token_ids"][blank].ravel().tolist()) <= {-1}
+        assert set(answer["top_tokens"][blank].ravel().tolist()) <= {b""}
+        assert not answer["top_probabilities"][blank].any() and not answer["top_logits"][blank].any()
 
 
 def test_a_batch_without_any_mask_is_answered(answers):
@@ -324,6 +326,13 @@ def test_an_export_that_differs_from_the_model_is_found_out(export, small_run):
         r"not put in place: token_ids/nsp_logits differs from the Keras model by \S+ of its largest absolute value"
     )
     with pytest.raises(ExportError, match=message):
+        export_proof.prove(export / "1", loaded, top=TOP, max_length=24)
+
+
+def test_a_model_that_gives_no_numbers_is_not_exported(export, small_run):
+    loaded = LoadedModel.from_path(small_run)
+    loaded.model.nsp_head.bias.assign([float("nan"), 0.0])
+    with pytest.raises(ExportError, match="the model itself gives values that are not numbers"):
         export_proof.prove(export / "1", loaded, top=TOP, max_length=24)
 
 

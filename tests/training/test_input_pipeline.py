@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -127,16 +125,3 @@ def test_a_limit_takes_different_examples(data: PreparedData):
     (other,) = batches(evaluation_batches(held_out, batch_size=20, limit=20, seed=2, tokenizer=data.tokenizer)[0])
     assert np.unique(batch["token_ids"], axis=0).shape[0] == 20
     assert (batch["token_ids"] != other["token_ids"]).any()
-
-
-def test_a_strategy_divides_a_batch_among_its_replicas(data: PreparedData, examples: ExampleSet):
-    strategy = tf.distribute.MirroredStrategy(
-        [device.name.replace("/device:", "") for device in tf.config.list_logical_devices("CPU")[:1]],
-        cross_device_ops=tf.distribute.ReductionToOneDevice(),
-    )
-    whole = batches(training(data, examples, 0, 2))
-    found = [
-        strategy.experimental_local_results(x["token_ids"])[0]
-        for x, _ in strategy.experimental_distribute_dataset(training(data, examples, 0, 2))
-    ]
-    assert all(np.array_equal(rows, batch["token_ids"]) for rows, batch in zip(found, whole, strict=True))

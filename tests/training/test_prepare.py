@@ -45,7 +45,7 @@ def test_the_manifest_counts_what_is_there(tmp_path: Path):
             assert facts["random_next_share"] == pytest.approx(rows["next_sentence_labels"].mean())
             assert facts["mean_fill"] == pytest.approx(rows["padding_mask"].mean())
     assert manifest["notes"] == []
-    assert said[0].startswith("Read 150 documents, ")
+    assert said[0].startswith("Documents: 150 in 0.1 MB of text, 0 of them exact duplicates and left out; ")
     assert said[-1] == f"Prepared data: {tmp_path / 'data'}"
 
 
@@ -94,7 +94,7 @@ def test_one_document_has_true_successors_only_and_it_is_said(tmp_path: Path):
         assert facts["random_next_share"] == 0 and facts["examples"] > 5
     assert manifest["documents"] == {"read": 1, "duplicates_removed": 0, "train": 1, "held_out": 0}
     assert "There is one document only, so nothing is held out for evaluation." in said
-    assert any(line.startswith("The train part is a single document, so no second part is random") for line in said)
+    assert any(line.startswith("The training part is a single document, so no second part is random") for line in said)
     assert PreparedData(tmp_path / "data").count("held_out", 16) == 0
 
 
@@ -112,7 +112,7 @@ def test_documents_without_tokens_are_counted(tmp_path: Path):
     text = Path(config.inputs[0]).read_text(encoding="utf-8")
     manifest = prepare(with_text(config, "\x00\x01\n\n" + text))
     assert manifest["skipped"] == {"documents_without_tokens": 1}
-    assert manifest["notes"] == ["1 documents have no token and were skipped."]
+    assert manifest["notes"] == ["Documents without a token, skipped: 1."]
 
 
 def test_very_long_sentences_fill_their_rows(tmp_path: Path):

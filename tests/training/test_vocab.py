@@ -23,7 +23,7 @@ def test_a_vocabulary_is_learned_and_usable(tmp_path: Path):
     assert tokenizer.vocabulary[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     assert tokenizer.vocab_size <= 120
     assert tokenizer.decode(tokenizer.encode_ids("the old ship sails.")) == "the old ship sails ."
-    assert said[0] == f"Learned a vocabulary of {tokenizer.vocab_size} tokens from 50 documents: {path}"
+    assert said[-1] == f"Learned a vocabulary of {tokenizer.vocab_size} tokens from 50 documents: {path}"
 
 
 def test_it_is_the_same_every_time(tmp_path: Path):
@@ -34,7 +34,7 @@ def test_it_is_the_same_every_time(tmp_path: Path):
 def test_a_small_text_gives_a_small_vocabulary_and_it_is_said(tmp_path: Path):
     said: list[str] = []
     learn_vocab(config(tmp_path, size=5000), say=said.append)
-    assert said[1] == "The text gave no more than that; 5,000 were asked for."
+    assert any("the text gives only" in line and "not 5000" in line for line in said)
 
 
 @pytest.mark.parametrize(

@@ -33,20 +33,21 @@ def _docstrings_of(owner: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield from _added_docs(node.value)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and _is_topics(node):
-            yield from (value.value for value in node.value.values if _is_text(value))
+            yield from _texts(node.value.values)
 
 
 def _added_docs(call: ast.Call) -> Iterator[str]:
     if getattr(call.func, "id", getattr(call.func, "attr", "")) != "add_newdoc":
         return
     for part in call.args[2:]:
-        texts = part.elts[1:] if isinstance(part, ast.Tuple) else [part]
-        yield from (text.value for text in texts if _is_text(text))
+        yield from _texts(part.elts[1:] if isinstance(part, ast.Tuple) else [part])
 
 
 def _is_topics(node: ast.Assign) -> bool:
     return [getattr(target, "id", "") for target in node.targets] == ["topics"]
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _texts(nodes: list[ast.expr]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -4,8 +4,8 @@
 
 Docstrings of the standard library, of NumPy, Keras, TensorFlow and what comes with them, and the topics of
 `pydoc_data`, as running text: one document per object, one paragraph per line, a blank line between documents.
-A paragraph that was there before, up to names and numbers, is dropped, so that what is generated or copied
-under many names occurs once.
+A paragraph that was there before, nearly or exactly, is dropped, so that what is generated or copied under many
+names occurs once.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import re
 import sysconfig
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,17 +104,31 @@ def documents_of_files(files: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def unrepeated(documents: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Drops every paragraph that was there before, and documents with fewer than `LEAST_WORDS` words left."""
-    seen: set[int] = set()
+    """Drops paragraphs that were there before, and documents with fewer than `LEAST_WORDS` words left.
+
+    A paragraph was there before if one with the same words was, names and numbers aside, or if half of its
+    runs of eight words were.
+    """
+    seen_paragraphs: set[int] = set()
+    seen_runs: set[int] = set()
     for document in documents:
-        new = []
+        new, runs_of_document = [], set()
         for paragraph in document:
-            key = _number(" ".join(_LETTERS.findall(paragraph.lower())))
-            if key not in seen:
-                seen.add(key)
+            words = _LETTERS.findall(paragraph.lower())
+            key, runs = _number(" ".join(words)), _runs(words)
+            if key not in seen_paragraphs and (not runs or 2 * len(runs & seen_runs) < len(runs)):
                 new.append(paragraph)
+            seen_paragraphs.add(key)
+            runs_of_document |= runs
+        seen_runs |= runs_of_document
         if sum(len(paragraph.split()) for paragraph in new) >= LEAST_WORDS:
             yield new
+
+
+def _runs(words: list[str]) -> set[int]:
+    """Returns numbers of the runs of eight words; of one in four, which is enough to see what is repeated."""
+    numbers = (zlib.crc32(" ".join(words[start : start + 8]).encode()) for start in range(len(words) - 7))
+    return {number for number in numbers if number % 4 == 0}
 
 
 def _counted(files: list[Path], bar: Any) -> Iterator[Path]:

@@ -1,40 +1,15 @@
-"""Running English out of docstrings: code, tables, markup and signatures removed, paragraphs unwrapped.
+"""Running English out of docstrings: what a reader would read aloud, without markup.
 
-Docstrings come in reST, in Markdown and in the sections of NumPy and Google. What remains is what a reader
-would read aloud; a paragraph that still looks like code afterwards is dropped.
+A paragraph that still looks like code afterwards is dropped.
 """
 
-import inspect
 import re
-from collections.abc import Iterator
+
+from .docstring_layout import docstring_paragraphs
 
 LEAST_WORDS = 5
 PLAIN_SHARE = 0.72
 
-_GONE = "\0"
-_FENCE = re.compile(r"\s*(```|~~~)")
-_SESSION = re.compile(r"\s*(>>>|In \[|\$ |% |#\s)")
-_DIRECTIVE = re.compile(r"(\s*)\.\.(?:\s+(?P<name>[\w:-]+?)::\s*(?P<text>.*)|\s.*|)$")
-_ADMONITIONS = {"note", "warning", "tip", "hint", "important", "caution", "attention", "danger", "admonition"}
-_RULE = re.compile(r"\s*([=\-~^\"*#+`'_.])\1{2,}\s*$")
-_TABLE = re.compile(r"\s*[|+]|\s*[=\-]{2,}(\s+[=\-]{2,})+\s*$|.*\s\|\s.*\s\|")
-_DROPPED_SECTIONS = {"see also", "references", "methods", "attributes", "routine listings", "contents", "authors"}
-_SECTION = re.compile(
-    r"\s*(args?|arguments?|params|parameters|other parameters|returns?|yields?|raises|attributes|properties|inputs?|"
-    r"outputs?|input shape|output shape|call arguments|examples?|usage|notes?|references?|see also|reference|todo|"
-    r"example usage|standalone usage|usage with `?compile\(?\)?`? api|warnings?|methods)\s*:{1,2}\s*$",
-    re.IGNORECASE,
-)
-_LINKS_SECTION = re.compile(r"\s*(references?|see also|reference|todo|methods)\s*:{1,2}\s*$", re.IGNORECASE)
-_FIELD = re.compile(
-    r"\s*:(?:param|parameter|arg|argument|key|keyword|returns?|raises?|yields?|except|i?var|cvar)\b[^:]*:\s*(?P<text>.*)$"
-)
-_TYPE_FIELD = re.compile(r"\s*:(?:type|rtype|vartype)\b")
-_PARAMETER = re.compile(r"\s*[*\w][\w*.,\s{}'\"|\[\]()/-]*?\s:\s\S.*$")
-_ITEM_NAME = re.compile(
-    r"[`'\"*]*[\w.*]+[`'\"*]*(?:, ?[`'\"*]*[\w.*]+[`'\"*]*)*(?:\s*\([^)]*\))?\s*(?::|--|–)\s+(?=\S)"
-)
-_MARKER = re.compile(r"(?:[-*+•]|\(?\d{1,2}[.)]|\(?[a-z][.)]|#\.)\s+(?=\S)")
 _SIGNATURE = re.compile(r"[\w.]+\s*\([^)]*\)\s*(?:->.*|[.:]?)$|[\w., ]+\s=\s[\w.]+\(.*")
 
 _MARKUP = re.compile(r"[`*$|<\\]|\[|\b_|_\b|://|\s[\s,.;:!?)]|\(\s*(?:see|e\.g\.|cf\.)?[\s,:;.]*\)", re.IGNORECASE)
@@ -72,118 +47,19 @@ _LEADING_IN = re.compile(
 
 def prose_paragraphs(docstring: str) -> list[str]:
     """Returns the paragraphs of a docstring as running text, each one line."""
-    lines = inspect.cleandoc(docstring).expandtabs().split("\n")
-    texts = list(_paragraphs(_without_sections(_without_blocks(lines))))
+    texts = list(docstring_paragraphs(docstring))
     found = [_as_prose(text) for text in texts]
-    for number, text in enumerate(texts):
-        if text.endswith(":") and found[number] and not any(found[number + 1 : number + 2]):
-            found[number] = _without_last_sentence(found[number])  # It led up to something that is gone.
-    return [paragraph for paragraph in found if paragraph]
+    kept = []
+    for number, paragraph in enumerate(found):
+        if paragraph and texts[number].endswith(":") and not any(found[number + 1 : number + 2]):
+            paragraph = _without_last_sentence(paragraph)  # It led up to something that is gone.
+        if paragraph:
+            kept.append(paragraph)
+    return kept
 
 
 def _without_last_sentence(paragraph: str) -> str:
     return paragraph[: max(paragraph.rfind(end, 0, -1) for end in (". ", "! ", "? ")) + 1]
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _without_blocks(lines: list[str]) -> Iterator[str]:
-    """Drops fenced code, sessions, literal blocks and directives; each leaves a mark."""
-    fenced, session = False, False
-    skipped_above: int | None = None
-    for line in lines:
-        blank = not line.strip()
-        if _FENCE.match(line):
-            fenced ^= line.count("```") % 2 == 1 or "~~~" in line
-            yield _GONE
-            continue
-        if fenced:
-            continue
-        if skipped_above is not None:
-            if blank or _indent(line) > skipped_above:
-                continue
-            skipped_above = None
-            yield _GONE
-        if session and not blank:
-            continue
-        session = bool(_SESSION.match(line))
-        directive = _DIRECTIVE.match(line)
-        if session:
-            yield _GONE
-        elif directive:
-            if (directive["name"] or "").lower() in _ADMONITIONS:
-                yield ""
-                yield directive[1] + directive["text"]
-            else:
-                yield _GONE
-                skipped_above = _indent(line)
-        elif line.rstrip().endswith("::") and not _SECTION.match(line):
-            yield line.rstrip()[:-1]
-            skipped_above = _indent(line)
-        else:
-            yield line
-
-
-def _without_sections(source: Iterator[str]) -> Iterator[str]:
-    """Drops titles, tables, reference lists and the names of parameters; begins a paragraph at each item."""
-    lines = list(source)
-    dropped_above: int | None = None
-    for number, line in enumerate(lines):
-        following = lines[number + 1] if number + 1 < len(lines) else ""
-        if dropped_above is not None:
-            if line.strip() and (_RULE.match(following) or _indent(line) <= dropped_above):
-                dropped_above = None
-            else:
-                continue
-        if line.strip() and _RULE.match(following):
-            if line.strip().lower().rstrip(":") in _DROPPED_SECTIONS:
-                dropped_above = -1
-            yield ""
-        elif _RULE.match(line) or _TABLE.match(line) or line.lstrip().startswith("@"):
-            yield _GONE
-        elif _SECTION.match(line):
-            if _LINKS_SECTION.match(line):
-                dropped_above = _indent(line)
-            yield ""
-        elif _TYPE_FIELD.match(line):
-            yield ""
-        elif field := _FIELD.match(line):
-            yield ""
-            yield field["text"]
-        elif _indent(following) > _indent(line) and (_PARAMETER.match(line) or re.match(r"\s*[\w*, ]{1,30}$", line)):
-            yield ""
-        else:
-            yield line
-
-
-def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    """Joins wrapped lines; a list item, a named item and a change of indentation begin a new paragraph."""
-    current: list[str] = []
-    indent, hanging = 0, False
-    for line in lines:
-        text = line.strip()
-        marker = _MARKER.match(text) or _ITEM_NAME.match(text)
-        changed = _indent(line) != indent and not (hanging and _indent(line) > indent)
-        if not text or text == _GONE or marker or changed:
-            if current:
-                yield " ".join(current)
-            current, indent, hanging = [], _indent(line), bool(marker)
-        if text == _GONE:
-            yield _GONE
-            indent = -1
-        if not text or text == _GONE:
-            continue
-        if marker:
-            text = text[marker.end() :]
-            if named := _ITEM_NAME.match(text):
-                text = text[named.end() :]
-        elif hanging and len(current) == 1:
-            indent, hanging = _indent(line), False
-        current.append(text)
-    if current:
-        yield " ".join(current)
 
 
 def _as_prose(text: str) -> str | None:

@@ -81,12 +81,12 @@ class BlockWorker:
         for document in block.documents:
             sentences, layout = self.splitter.split(document)
             layouts[layout] += 1
-            encoded = [self.tokenizer.encode_ids(sentence, keep_special_tokens=False) for sentence in sentences]
-            documents.append([ids for ids in encoded if ids])
+            all_ids = [self.tokenizer.encode_ids(sentence, keep_special_tokens=False) for sentence in sentences]
+            documents.append([ids for ids in all_ids if ids])
         filled = [document for document in documents if document]
         token_counts = np.zeros(self.tokenizer.vocab_size, np.int64)
-        for document in filled:
-            token_counts += np.bincount(list(chain.from_iterable(document)), minlength=self.tokenizer.vocab_size)
+        for encoded in filled:
+            token_counts += np.bincount(list(chain.from_iterable(encoded)), minlength=self.tokenizer.vocab_size)
         return BlockCounts(
             split=block.split,
             number=block.number,

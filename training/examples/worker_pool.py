@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
 
 from keras_bert_impl.errors import InputError
 
@@ -26,7 +27,7 @@ _START = "import keras_bert_console, keras_bert_impl.training.examples.worker_po
 _END = object()
 
 
-def work_through(settings: BlockSettings, blocks: Iterable[Block], workers: int) -> Iterator[BlockCounts]:
+def work_through(settings: BlockSettings, blocks: Iterable[Block], workers: int) -> Generator[BlockCounts, None, None]:
     """Yields the counts of all blocks, in no certain order; with one worker no process is started.
 
     At most one block per worker is in memory, besides those the iterable holds.
@@ -91,15 +92,16 @@ def serve() -> None:
 
 
 def _start() -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(place or str(Path.cwd()) for place in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-c", _START],
+        [sys.executable, "-P", "-c", _START],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=os.environ | {"PYTHONPATH": path},
     )
 
 
-def _send(stream: BinaryIO, value: Any) -> None:
+def _send(stream: IO[bytes], value: Any) -> None:
     pickle.dump(value, stream, protocol=pickle.HIGHEST_PROTOCOL)
     stream.flush()
 

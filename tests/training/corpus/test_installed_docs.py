@@ -10,11 +10,24 @@ from keras_bert_impl.training.corpus.installed_docs import source_files, unrepea
 
 LONG = "This paragraph has enough words to be kept as a document of its own, which takes fifteen of them."
 
+OTHER = "The weather of the day is told here at some length, so that nobody who reads it will go out without a coat."
+THIRD = "It is the third of the texts, and has in common with the first two no more than that it is a text as well."
+TEXTS = {"library/b.py": LONG, "library/a.py": OTHER, "site/thing/__init__.py": OTHER, "site/thing/part/x.py": THIRD}
+
+
+def test_a_paragraph_that_is_nearly_another_goes():
+    nearly = OTHER.replace("a coat", "his coat")
+    assert list(unrepeated([[OTHER], [nearly, THIRD]])) == [[OTHER], [THIRD]]
+
+
+def test_a_document_may_repeat_its_own_words():
+    half = OTHER.split(",")[0] + ", or so they say who have been here for longer than the two of us together."
+    assert list(unrepeated([[OTHER, half]])) == [[OTHER, half]]
+
 
 def test_a_paragraph_occurs_once_up_to_names_and_numbers():
     again = LONG.replace("paragraph", "paragraph np.sum 15")
-    other = LONG.replace("kept", "taken")
-    assert list(unrepeated([[LONG], [again, other], [LONG, other]])) == [[LONG], [other]]
+    assert list(unrepeated([[LONG], [again, OTHER], [LONG, OTHER]])) == [[LONG], [OTHER]]
 
 
 def test_documents_of_few_words_go():
@@ -25,10 +38,10 @@ def test_documents_of_few_words_go():
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A standard library and a package of our own; importing either would fail."""
     broken = "raise ImportError('must not be imported')\n"
-    for name in ("library/b.py", "library/a.py", "site/thing/__init__.py", "site/thing/part/x.py"):
+    for name, text in TEXTS.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'"""{LONG.replace("This", name.replace("/", " of "))}\n"""\n{broken}', encoding="utf-8")
+        path.write_text(f'"""{text}\n"""\n{broken}', encoding="utf-8")
     for name in ("library/test/t.py", "library/test_x.py", "site/thing/x_test.py", "library/site-packages/y.py"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,13 +60,8 @@ def test_sources_come_in_a_fixed_order_without_tests(packages: Path):
 def test_a_document_per_object_with_blank_lines_between(packages: Path):
     said: list[str] = []
     path = write_installed_docs(packages / "docs.txt", say=said.append)
-    documents = path.read_text(encoding="utf-8").removesuffix("\n\n").split("\n\n")
-    # The second file of the library says what the first said but for a file's name.
-    assert [document.split(" paragraph")[0] for document in documents] == [
-        "Library of a.py",
-        "Site of thing of __init__.py",
-        "Site of thing of part of x.py",
-    ]
+    # Those of the library first, by name; what the package says again is not told twice.
+    assert path.read_text(encoding="utf-8") == f"{OTHER}\n\n{LONG}\n\n{THIRD}\n\n"
     assert said[0].startswith("Took 3 documents, ") and said[0].endswith(f"from the installed packages: {path}")
 
 
@@ -66,10 +74,9 @@ def test_no_documentation_is_an_error_and_leaves_nothing(packages: Path):
 
 
 def test_the_size_is_a_limit(packages: Path):
-    (packages / "library" / "c.py").write_text(f'"""{LONG.replace("kept", "left")}"""', encoding="utf-8")
-    both = write_installed_docs(packages / "docs.txt").stat().st_size
-    assert write_installed_docs(packages / "docs.txt", max_bytes=both).stat().st_size == both
-    assert write_installed_docs(packages / "docs.txt", max_bytes=both - 1).stat().st_size < both
+    everything = write_installed_docs(packages / "docs.txt").stat().st_size
+    assert write_installed_docs(packages / "docs.txt", max_bytes=everything).stat().st_size == everything
+    assert write_installed_docs(packages / "docs.txt", max_bytes=everything - 1).stat().st_size < everything
 
 
 def test_the_module_is_a_command_that_opens_no_tensorflow(tmp_path: Path):

@@ -1,8 +1,14 @@
+import json
+import lzma
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+from keras_bert_impl.training.corpus.readers import find_files, read_documents
 from keras_bert_impl.training.examples.pairs import RANDOM_NEXT, TRUE_NEXT, Pair, PairMaker
 
 # Every token of a block is another number, so that a part tells where it comes from.
@@ -110,3 +116,22 @@ def test_parts_are_cut_at_both_ends_with_equal_chance():
     assert all(len(pair.first) in (30, 31) and len(pair.second) in (30, 31) for pair in pairs)
     assert abs(np.mean(starts) - (100 - 31) / 2) < 1.5
     assert 2 < np.std(starts) < 6  # Binomial: token by token, not all from one end.
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("setting", [0, 2])
+def test_the_pairs_are_distributed_as_those_of_the_original(shared: Path, setting: int):
+    golden = json.loads(lzma.open(shared / "data/bert_original/golden_instances.json.xz").read())[setting]
+    vocabulary = shared / "data/vocab/bert-base-uncased-vocab.txt"
+    tokenizer = WordPieceTokenizer.from_vocab_file(vocabulary)
+    files = find_files([str(shared / "data/bert_original/sample_text.txt")])
+    documents = [[tokenizer.encode_ids(line) for line in document.lines] for document in read_documents(files)]
+    arguments, instances = golden["args"], golden["instances"]
+    maker = PairMaker(arguments["max_seq_length"], arguments["short_seq_prob"])
+    rounds = 200
+    ours = [pair for seed in range(rounds) for pair in maker.pairs_of_block(documents, philox(seed))[0]]
+    assert len(ours) / rounds == pytest.approx(len(instances) / arguments["dupe_factor"], rel=0.06)
+    random_share = np.mean([instance["is_random_next"] for instance in instances])
+    assert np.mean([pair.next_sentence_label for pair in ours]) == pytest.approx(random_share, abs=0.1)
+    length = np.mean([len(instance["tokens"]) for instance in instances])
+    assert np.mean([len(pair.first) + len(pair.second) + 3 for pair in ours]) == pytest.approx(length, rel=0.06)

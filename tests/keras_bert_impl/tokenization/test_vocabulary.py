@@ -1,0 +1,123 @@
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.tokenization import vocabulary as vocabulary_module
+from keras_bert_impl.tokenization.vocabulary import learn_vocabulary
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def made_up_lines(number=2000):
+    choose = random.Random(7)
+    syllables = ["ka", "Lo", "mi", "né", "ru", "ta", "vo", "si"]
+    return [
+        " ".join("".join(choose.choices(syllables, k=choose.randint(1, 4))) for _ in range(8)) + "."
+        for _ in range(number)
+    ]
+
+
+def test_special_tokens_come_first_then_characters_then_pieces():
+    vocabulary = learn_vocabulary(["low low low lower lower newest newest newest"], 40)
+    assert vocabulary[:5] == SPECIAL_TOKENS
+    lengths = [len(token.removeprefix("##")) for token in vocabulary[5:]]
+    assert lengths[: lengths.index(2)] == [1] * lengths.index(2)
+    assert 1 not in lengths[lengths.index(2) :]
+    assert {"low", "newest"} <= set(vocabulary)
+
+
+def test_has_exactly_the_size_asked_for_and_no_token_twice():
+    vocabulary = learn_vocabulary(made_up_lines(), 200)
+    assert len(vocabulary) == len(set(vocabulary)) == 200
+
+
+def test_most_frequent_pair_is_merged_first():
+    vocabulary = learn_vocabulary(["ab ab ab cd cd"], 100)
+    assert vocabulary[5:] == ["##b", "a", "##d", "c", "ab", "cd"]
+
+
+def test_little_text_gives_fewer_tokens_and_says_so():
+    said = []
+    vocabulary = learn_vocabulary(["ab ab cd cd"], 100, say=said.append)
+    assert len(vocabulary) == 11
+    assert said == ["the text gives only 11 tokens, not 100: no other pieces stand together at least 2 times"]
+
+
+def test_rare_characters_make_room_and_it_says_so():
+    said = []
+    vocabulary = learn_vocabulary(
+        ["aa " * 100, "bb " * 50, "".join(map(chr, range(0x4E00, 0x4E40))) * 2], 15, say=said.append
+    )
+    assert vocabulary[5:10] == ["##a", "a", "##b", "b", "\u4e00"]
+    assert said[0].startswith("63 rare characters get no token (29.")
+
+
+def test_text_is_cleaned_as_the_tokenizer_cleans_it():
+    lines = made_up_lines(300)
+    tokenizer = WordPieceTokenizer(learn_vocabulary(lines, 100))
+    assert "[UNK]" not in tokenizer.tokenize(" ".join(lines))
+    assert not any("é" in token or token != token.lower() for token in tokenizer.vocabulary[5:])
+    assert any("é" in token for token in learn_vocabulary(lines, 100, lowercase=False))
+    assert any("é" in token for token in learn_vocabulary(lines, 100, strip_accents=False))
+
+
+def test_min_frequency_keeps_rare_pairs_and_characters_out():
+    assert learn_vocabulary(["ab ab cd"], 100)[5:] == ["##b", "a", "ab"]
+    assert "cd" in learn_vocabulary(["ab ab cd"], 100, min_frequency=1)
+
+
+def test_order_of_lines_does_not_matter():
+    lines = made_up_lines()
+    assert learn_vocabulary(lines, 300) == learn_vocabulary(reversed(lines), 300)
+
+
+def test_result_depends_on_neither_hash_seed_nor_threads(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(made_up_lines()), encoding="utf-8")
+    code = (
+        "import keras_bert_console, sys\n"
+        "from keras_bert_impl.tokenization.vocabulary import learn_vocabulary\n"
+        "print(ascii(learn_vocabulary(open(sys.argv[1], encoding='utf-8'), 300)))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(text)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "RAYON_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed, threads in [("1", "1"), ("2", "2"), ("3", "5")]
+    }
+    assert len(outputs) == 1
+
+
+def test_memory_bounds_change_nothing_while_words_are_few(monkeypatch):
+    lines = made_up_lines()
+    expected = learn_vocabulary(lines, 300)
+    monkeypatch.setattr(vocabulary_module, "_MOST_STRETCHES", 100)
+    assert learn_vocabulary(lines, 300) == expected
+
+
+def test_rarest_words_are_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(vocabulary_module, "_MOST_STRETCHES", 10)
+    monkeypatch.setattr(vocabulary_module, "_MOST_WORDS", 50)
+    lines = [f"often w{number}" for number in range(1000)]
+    assert "often" in learn_vocabulary(lines, 60)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"size": 5}, r"`size` must be more than 5, the special tokens. Received: size=5"),
+        ({"size": 50, "min_frequency": 0}, r"`min_frequency` must be at least 1. Received: min_frequency=0"),
+        ({"size": 50, "texts": ["", " \n"]}, r"`texts` must contain words to learn a vocabulary from. Received: none"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings, message):
+    with pytest.raises(InputError, match=message):
+        learn_vocabulary(**{"texts": ["some text"], **settings})

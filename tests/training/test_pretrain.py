@@ -1,0 +1,242 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import pretraining_runs
+import pytest
+from pretraining_runs import assert_same_run, lines_of, small_config
+
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig, PrepareConfig
+from keras_bert_impl.training.evaluate import evaluate
+from keras_bert_impl.training.prepare import prepare
+from keras_bert_impl.training.pretrain import pretrain
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, prepared):
+    """A run of two replicas through both phases, what it said and what it returned."""
+    run, said = tmp_path_factory.mktemp("finished") / "run", []
+    metrics = pretrain(small_config(prepared, run, replicas=2), say=said.append)
+    return run, said, metrics
+
+
+def copied(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_leaves_all_its_parts(finished):
+    run, said, metrics = finished
+    names = {"config.json", "run.json", "metrics.jsonl", "metrics.json", "report.html", "tensorboard", "checkpoints"}
+    assert names | {"model"} == {path.name for path in run.iterdir()}
+    assert json.loads((run / "metrics.json").read_text()) == metrics
+    assert [path.name for path in sorted((run / "checkpoints").iterdir())] == [f"step_{n:08d}" for n in (6, 9, 12)]
+    assert any("Phase 2: steps 10 to 12, length 32, 4 examples per step" in line for line in said)
+
+
+def test_every_step_has_one_line_with_finite_values_and_its_phase(finished):
+    lines = lines_of(finished[0])
+    assert [line["step"] for line in lines] == list(range(1, 13))
+    assert [line["length"] for line in lines] == [16] * 9 + [32] * 3
+    assert all(np.isfinite(value) for line in lines for value in line.values())
+    assert [line["step"] for line in lines if "held_out_mlm_loss" in line] == [4, 8, 9, 12]
+
+
+def test_one_schedule_runs_over_both_phases(finished):
+    rates = [line["learning_rate"] for line in lines_of(finished[0])]
+    expected = [0, 2.5e-3] + [5e-3 * (1 - step / 12) for step in range(2, 12)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-6)
+
+
+def test_losses_start_at_the_logarithm_of_the_vocabulary(finished):
+    first = lines_of(finished[0])[0]
+    vocabulary = BertPretrainer.from_pretrained(finished[0] / "model").config.vocab_size
+    assert first["mlm_loss"] == pytest.approx(np.log(vocabulary), abs=0.1)
+    assert first["nsp_loss"] == pytest.approx(np.log(2), abs=0.1)
+
+
+def test_stored_metrics_are_what_evaluate_measures(finished, prepared):
+    run, _, metrics = finished
+    measured = evaluate(EvaluateConfig(model=str(run), data=str(prepared)))
+    assert measured.keys() == metrics["held_out"].keys() == {"16", "32"}
+    for length, record in metrics["held_out"].items():
+        assert measured[length] == pytest.approx(record, rel=1e-5)
+
+
+def test_a_finished_run_is_not_run_again(finished, tmp_path, prepared):
+    run, said = copied(finished, tmp_path), []
+    assert pretrain(small_config(prepared, run, replicas=2), say=said.append) == finished[2]
+    assert said == [f"The run {run} is finished; these are its stored metrics."]
+
+
+class Stop(keras.callbacks.Callback):
+    """Ends the process' work at a step, as a crash would, without any chance to save."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.at, self.seen = at, 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seen += 1
+        if self.seen == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", [2, 8, 11])
+def test_a_run_that_broke_off_ends_as_the_undisturbed_one(finished, prepared, tmp_path, at):
+    """Broken off before the first checkpoint, between checkpoint and evaluation, and in the second phase."""
+    config = small_config(prepared, tmp_path / "run", replicas=2)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(config, callbacks=[Stop(at)])
+    pretrain(config)
+    assert_same_run(finished[0], tmp_path / "run")
+
+
+def test_a_resumed_run_may_have_another_layout(finished, prepared, tmp_path):
+    """Dropout differs then, the course of the run does not."""
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(small_config(prepared, tmp_path / "run", replicas=2), callbacks=[Stop(8)])
+    changed = small_config(prepared, tmp_path / "run", replicas=1, micro_batches=2, steps_per_execution=2)
+    pretrain(changed)
+    lines = lines_of(tmp_path / "run")
+    assert lines[-1]["step"] == 12
+    assert lines[-1]["learning_rate"] == lines_of(finished[0])[-1]["learning_rate"]
+
+
+def in_its_own_process(config, **options):
+    script = Path(pretraining_runs.__file__)
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    # -P: this folder has a `keras_bert_impl` of its own, the tests.
+    arguments = [sys.executable, "-P", str(script), json.dumps(config.to_dict())]
+    return subprocess.Popen(arguments, env=environment, **options)
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_as_the_undisturbed_one_in_new_processes(prepared, tmp_path):
+    """kill -9 as soon as the first checkpoint has appeared."""
+    configs = [small_config(prepared, tmp_path / name, replicas=2, steps=60) for name in ("whole", "killed")]
+    assert in_its_own_process(configs[0]).wait() == 0
+    process = in_its_own_process(configs[1])
+    while not list((tmp_path / "killed" / "checkpoints").glob("step_*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "metrics.json").exists()
+    assert in_its_own_process(configs[1]).wait() == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_stock_callbacks_get_losses_and_can_end_the_run(prepared, tmp_path):
+    class EndAfterThree(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            assert logs["loss"] > 0
+            self.model.stop_training = batch == 2
+
+    said = []
+    metrics = pretrain(small_config(prepared, tmp_path / "run"), say=said.append, callbacks=[EndAfterThree()])
+    assert metrics["steps"] == 3
+    assert "A callback ended the training after step 3." in said
+
+
+def test_init_starts_from_the_weights_of_a_model(finished, prepared, tmp_path):
+    config = small_config(
+        prepared, tmp_path / "run", model=None, init=str(finished[0]), steps=2, warmup_steps=0, learning_rate=1e-9
+    )
+    pretrain(config)
+    start, end = (BertPretrainer.from_pretrained(run / "model") for run in (finished[0], tmp_path / "run"))
+    for before, after in zip(start.weights, end.weights, strict=True):
+        np.testing.assert_allclose(before, after, atol=1e-6)
+
+
+def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus_vocabulary):
+    settings = json.loads((prepared / "manifest.json").read_text())["settings"]
+    data = tmp_path / "data"
+    prepare(
+        PrepareConfig(
+            inputs=tuple(settings["inputs"]),
+            vocab=str(corpus_vocabulary),
+            output=str(data),
+            lengths=(16,),
+            held_out_share=0,
+            workers=1,
+        )
+    )
+    said = []
+    config = small_config(data, tmp_path / "run", phases=(PhaseConfig(length=16, share=1),), steps=2)
+    assert pretrain(config, say=said.append) == {"steps": 2, "best_step": 2, "held_out": {}}
+    assert any("no held-out documents" in line for line in said)
+    assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        ({"phases": (PhaseConfig(length=24, share=1),)}, r"`phases` must have lengths that the data.*16, 32\. .*24"),
+        (
+            {"model": pretraining_runs.MODEL | {"max_position_embeddings": 31}},
+            r"`max_position_embeddings`, 31\. Received: length=32",
+        ),
+        (
+            {"model": pretraining_runs.MODEL | {"vocab_size": 7}},
+            r"`data` must not have a larger vocabulary.* Received: 26 tokens in .*, vocab_size=7",
+        ),
+        ({"model": {"hiden_size": 16}}, r"Unknown `BertConfig` keys: \['hiden_size'\]"),
+        ({"batch_size": 6, "micro_batches": 4}, r"`batch_size` must be a multiple .*batch_size=6"),
+        ({"steps": 1}, r"`steps` must be at least the number of phases, 2\. Received: steps=1"),
+        ({"warmup_steps": 13}, r"`warmup_steps`.*13"),
+        ({"data": "nowhere"}, r"`data` must be a directory that.*nowhere"),
+        ({"init": "somewhere"}, r"`model` cannot be given with `init`"),
+        ({"init": "somewhere", "model": None}, r"must be a model directory.*somewhere"),
+        ({"dtype": "float16"}, r"`dtype` must be float32 or mixed_bfloat16. Received: dtype='float16'"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_left(prepared, tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        pretrain(small_config(**{"data": prepared, "run": tmp_path / "run"} | changes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_with_another_vocabulary_is_refused(finished, prepared, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(finished[0] / "model", model)
+    tokens = (model / "vocab.txt").read_text().splitlines()
+    tokens[8], tokens[9] = tokens[9], tokens[8]
+    (model / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
+    with pytest.raises(InputError, match=r"`init` must have the vocabulary.*differs from token 8 on"):
+        pretrain(small_config(prepared, tmp_path / "run", init=str(model), model=None))
+
+
+def test_a_larger_vocabulary_of_the_model_is_kept(prepared, tmp_path):
+    pretrain(small_config(prepared, tmp_path / "run", model=pretraining_runs.MODEL | {"vocab_size": 40}, steps=2))
+    assert BertPretrainer.from_pretrained(tmp_path / "run" / "model").config.vocab_size == 40
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(prepared, tmp_path):
+    config = small_config(prepared, tmp_path / "run", learning_rate=10, warmup_steps=0, clip_norm=0, steps=40)
+    with pytest.raises(InputError, match=r"infinite or not a number.*Received: step \d+, learning_rate=\d"):
+        pretrain(config, callbacks=[Poison(at=5)])
+    assert [line["step"] for line in lines_of(tmp_path / "run")] == [1, 2, 3, 4, 5]
+
+
+class Poison(keras.callbacks.Callback):
+    """Makes a weight infinite after some steps."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == self.at:
+            variable = self.model.pretrainer.weights[0]
+            variable.assign(np.full(variable.shape, np.inf, "float32"))

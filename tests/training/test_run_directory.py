@@ -1,0 +1,98 @@
+import dataclasses
+import json
+
+import pytest
+from pretraining_runs import small_config
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.configs import PhaseConfig
+from keras_bert_impl.training.run_directory import RunDirectory
+
+MODEL = BertConfig(vocab_size=30, hidden_size=16, num_attention_heads=2)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A run directory that has begun, its configuration and the data's manifest."""
+    (tmp_path / "data").mkdir()
+    manifest = tmp_path / "data" / "manifest.json"
+    manifest.write_text("{}")
+    config = small_config(tmp_path / "data", tmp_path / "run")
+    RunDirectory(config.run).claim(config, MODEL, manifest)
+    return config, manifest
+
+
+def test_config_is_stored_as_it_can_be_given_again(place):
+    config, _ = place
+    stored = json.loads(RunDirectory(config.run).config.read_text())
+    assert type(config).from_dict(stored) == config
+
+
+def test_the_same_configuration_is_accepted(place):
+    config, manifest = place
+    RunDirectory(config.run).claim(config, MODEL, manifest)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"replicas": 2},
+        {"micro_batches": 2},
+        {"steps_per_execution": 5},
+        {"checkpoint_every": 1},
+        {"evaluate_every": 1},
+        {"log_every": 2},
+        {"keep_checkpoints": 1},
+    ],
+    ids=str,
+)
+def test_layout_and_bookkeeping_may_change(place, changes):
+    config, manifest = place
+    RunDirectory(config.run).claim(dataclasses.replace(config, **changes), MODEL, manifest)
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        ({"steps": 13}, r"steps is 12 there\. Received: steps=13"),
+        ({"seed": 2}, r"seed is 1 there\. Received: seed=2"),
+        ({"learning_rate": 1e-3}, r"learning_rate is 0\.005 there\. Received: learning_rate=0\.001"),
+        ({"masked_share": 0.3}, r"masked_share is 0\.15"),
+        ({"evaluation_examples": 5}, r"evaluation_examples is 20"),
+        ({"phases": (PhaseConfig(length=16, share=1),)}, r"phases is \[\{'length': 16, 'share': 0\.75"),
+    ],
+    ids=str,
+)
+def test_another_configuration_is_refused_by_its_first_difference(place, changes, message):
+    config, manifest = place
+    with pytest.raises(InputError, match=r"`run` holds a run of another configuration: " + message):
+        RunDirectory(config.run).claim(dataclasses.replace(config, **changes), MODEL, manifest)
+
+
+def test_another_model_is_refused(place):
+    config, manifest = place
+    with pytest.raises(InputError, match=r"model\.hidden_size is 16 there\. Received: model\.hidden_size=32"):
+        RunDirectory(config.run).claim(config, dataclasses.replace(MODEL, hidden_size=32), manifest)
+
+
+def test_changed_data_is_refused(place):
+    config, manifest = place
+    manifest.write_text('{"other": 1}')
+    with pytest.raises(InputError, match=r"`data` has changed since the run began"):
+        RunDirectory(config.run).claim(config, MODEL, manifest)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path, place):
+    config, manifest = place
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match=r"`run` must be a new or empty directory, or one in which a run began"):
+        RunDirectory(tmp_path / "other").claim(config, MODEL, manifest)
+
+
+def test_a_claim_that_was_killed_half_way_can_be_made_again(place):
+    config, manifest = place
+    RunDirectory(config.run).config.unlink()
+    RunDirectory(config.run).claim(config, MODEL, manifest)
+    assert RunDirectory(config.run).config.exists()

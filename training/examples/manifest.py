@@ -1,0 +1,150 @@
+"""What was prepared: every setting and count, for machines (the manifest) and for people (lines)."""
+
+import collections
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+from ..configs import PrepareConfig
+from ..corpus.survey import DUPLICATE, HELD_OUT, TRAIN, Survey
+from .block_worker import BlockCounts, LengthCounts
+from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
+
+# Neither changes the result, so neither belongs in the manifest.
+_NOT_RECORDED = ("workers", "output")
+_NAMES = {"train": "training", "held_out": "held-out"}
+
+
+class Counts:
+    """The counts of all blocks, in whatever order they come.
+
+    Attributes:
+        tokens: per split, the occurrences of each token in its documents.
+        sentences: per split.
+        layouts: number of documents by the way their lines were taken.
+        empty_documents: number of documents without a token.
+    """
+
+    def __init__(self, vocab_size: int):
+        self.tokens = {split: np.zeros(vocab_size, np.int64) for split in SPLITS}
+        self.sentences = dict.fromkeys(SPLITS, 0)
+        self.layouts: collections.Counter[str] = collections.Counter()
+        self.empty_documents = 0
+        self._lengths: dict[tuple[str, int], dict[int, LengthCounts]] = collections.defaultdict(dict)
+
+    def add(self, block: BlockCounts) -> None:
+        """Adds a block."""
+        self.tokens[block.split] += block.token_counts
+        self.sentences[block.split] += block.sentences
+        self.layouts += block.layouts
+        self.empty_documents += block.empty_documents
+        for length, counts in block.lengths.items():
+            self._lengths[block.split, length][block.number] = counts
+
+    def of_length(self, split: str, length: int) -> list[LengthCounts]:
+        """Returns the counts of each shard, in the shards' order."""
+        shards = self._lengths[split, length]
+        return [shards[number] for number in sorted(shards)]
+
+
+def make_manifest(
+    config: PrepareConfig, survey: Survey, counts: Counts, tokenizer: WordPieceTokenizer
+) -> dict[str, Any]:
+    """Returns the manifest, as plain JSON values."""
+    settings = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in config.to_dict().items()
+        if name not in _NOT_RECORDED
+    }
+    tokens = {split: int(counts.tokens[split].sum()) for split in SPLITS}
+    unknown = sum(int(counts.tokens[split][tokenizer.unk_token_id]) for split in SPLITS)
+    manifest = {
+        "format": FORMAT_NAME,
+        "format_version": FORMAT_VERSION,
+        "settings": settings,
+        "vocabulary": {"size": tokenizer.vocab_size},
+        "files": [
+            {"path": file.path, "bytes": file.size, "sha256": file.sha256, "documents": file.documents}
+            for file in survey.files
+        ],
+        "documents": {
+            "read": survey.fates.size,
+            "duplicates_removed": survey.count(DUPLICATE),
+            "train": survey.count(TRAIN),
+            "held_out": survey.count(HELD_OUT),
+        },
+        "documents_by_layout": {name: counts.layouts[name] for name in ("lines", "paragraphs", "wrapped")},
+        "sentences": counts.sentences,
+        "tokens": tokens,
+        "unknown_tokens": unknown,
+        "unknown_share": unknown / max(1, sum(tokens.values())),
+        "examples": {
+            split: {str(length): _length_facts(counts.of_length(split, length), length) for length in config.lengths}
+            for split in SPLITS
+        },
+        "skipped": {"documents_without_tokens": counts.empty_documents},
+    }
+    manifest["notes"] = _notes(config, manifest)
+    return manifest
+
+
+def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
+    examples = sum(shard.examples for shard in shards)
+    tokens = sum(shard.tokens for shard in shards)
+    random_next = sum(shard.random_next for shard in shards)
+    return {
+        "examples": examples,
+        "shards": [shard.examples for shard in shards],
+        "tokens": tokens,
+        "mean_fill": tokens / (length * examples) if examples else None,
+        "random_next_share": random_next / examples if examples else None,
+        "true_next_share": 1 - random_next / examples if examples else None,
+        "unpaired_sentences": sum(shard.unpaired_sentences for shard in shards),
+    }
+
+
+def _notes(config: PrepareConfig, manifest: dict[str, Any]) -> list[str]:
+    """Returns a sentence for everything that is not as one would expect."""
+    notes = []
+    documents = manifest["documents"]
+    if documents["held_out"] == 0 and config.held_out_share > 0:
+        notes.append("There is one document only, so nothing is held out for evaluation.")
+    for split in SPLITS:
+        if documents[split] == 1 and config.next_sentence_prob > 0:
+            unpaired = [manifest["examples"][split][str(length)]["unpaired_sentences"] for length in config.lengths]
+            notes.append(
+                f"The {_NAMES[split]} part is a single document, so no second part is random: every pair is "
+                f"a true successor (label 0), and {max(unpaired):,} single sentences without a successor are left out."
+            )
+    if empty := manifest["skipped"]["documents_without_tokens"]:
+        notes.append(f"Documents without a token, skipped: {empty:,}.")
+    return notes
+
+
+def survey_line(survey: Survey) -> str:
+    """Returns what is said after the first reading."""
+    read, duplicates = survey.fates.size, survey.count(DUPLICATE)
+    size = sum(file.size for file in survey.files) / 1e6
+    return (
+        f"Documents: {read:,} in {size:,.1f} MB of text, {duplicates:,} of them exact duplicates and left out; "
+        f"{survey.count(TRAIN):,} for training, {survey.count(HELD_OUT):,} held out."
+    )
+
+
+def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yields what is said of the examples."""
+    tokens = manifest["tokens"]
+    yield (
+        f"Sentences: {sum(manifest['sentences'].values()):,}; tokens: {sum(tokens.values()):,}, "
+        f"{manifest['unknown_share']:.2%} of them unknown."
+    )
+    for split in SPLITS:
+        for length, facts in manifest["examples"][split].items():
+            if facts["examples"]:
+                yield (
+                    f"Length {length}, {_NAMES[split]}: {facts['examples']:,} examples, "
+                    f"rows filled to {facts['mean_fill']:.0%}, second part random in {facts['random_next_share']:.0%}."
+                )
