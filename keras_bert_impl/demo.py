@@ -67,9 +67,7 @@ def run_demo(
     say("\n[3/7] Pretraining examples: sentence pairs at two lengths, a share of the documents held out.")
     lengths = ["--lengths", *map(str, LENGTHS)]
     _run(["prepare", *texts, "--vocab", vocab, "--output", data, *lengths, "--seed", str(seed), "--workers", "2"], say)
-    say(
-        f"\n[4/7] A tiny BERT learns on two replicas: 90 % of the steps at length {LENGTHS[0]}, 10 % at {LENGTHS[1]}."
-    )
+    say(f"\n[4/7] A tiny BERT learns on two replicas: 90 % of the steps at length {LENGTHS[0]}, 10 % at {LENGTHS[1]}.")
     _run(["pretrain", "--data", data, "--run", run, *_pretrain_options(steps, seed)], say)
     say("\n[5/7] How well does it predict masked words of documents it has never seen?")
     evaluation = None

@@ -23,7 +23,7 @@ def silence_logs() -> None:
 
 def import_tensorflow(verbose: bool = False) -> ModuleType:
     """Imports TensorFlow, without the lines it writes while it looks for devices unless `verbose`."""
-    with contextlib.nullcontext() if verbose else _held_back_error_stream():
+    with contextlib.nullcontext() if verbose else held_back_error_stream():
         import tensorflow as tf
 
         tf.config.list_physical_devices()
@@ -36,7 +36,7 @@ def import_tensorflow(verbose: bool = False) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _held_back_error_stream() -> Iterator[None]:
+def held_back_error_stream() -> Iterator[None]:
     """Holds back what any library, C++ ones too, writes to the error stream; shows it if the block fails."""
     sys.stderr.flush()
     stream = os.dup(2)

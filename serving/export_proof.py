@@ -1,6 +1,7 @@
 """Proves an export: its answers, given in a clean process through a graph session, are the Keras model's.
 
-The Keras side goes its own way from the text on: the Python tokenizer, one text at a time.
+The Keras side goes its own way from the text on: the Python tokenizer, one text at a time. Ids are sent with both
+segments, texts with one.
 """
 
 import os
@@ -75,15 +76,19 @@ def prove(export: Path, loaded: LoadedModel, *, top: int, max_length: int) -> Pr
     """
     texts = [text.replace("[MASK]", loaded.tokenizer.mask_token) for text in _TEXTS]
     rows = [loaded.row(text, max_length) for text in texts]
-    outputs = [_keras_outputs(loaded, row) for row in rows]
-    if not all(np.isfinite(array).all() for of_text in outputs for array in of_text.values()):
+    expected = {
+        "serving_default": [_keras_outputs(loaded, loaded.inputs([row])) for row in rows],
+        "token_ids": [_keras_outputs(loaded, _as_pairs(loaded, [row])) for row in rows],
+    }
+    arrays = [array for of_texts in expected.values() for of_text in of_texts for array in of_text.values()]
+    if not all(np.isfinite(array).all() for array in arrays):
         raise ExportError("The export was not put in place: the model itself gives values that are not numbers")
     requests: _Arrays = {}
     chosen: dict[str, list[int]] = {}
     for case, members in _cases(len(texts)):
         chosen[case] = members
         requests[f"{case}/serving_default"] = {"text": np.array([texts[i].encode("utf-8") for i in members])}
-        inputs = loaded.inputs([rows[i] for i in members])
+        inputs = _as_pairs(loaded, [rows[i] for i in members])
         requests[f"{case}/token_ids"] = {name: inputs[name] for name in ("token_ids", "segment_ids")}
     answers, modules = _run(export, requests)
     found: dict[str, float] = {}
@@ -92,11 +97,11 @@ def prove(export: Path, loaded: LoadedModel, *, top: int, max_length: int) -> Pr
         compare = _compare_fill_mask if signature == "serving_default" else _compare_encoding
         for position, i in enumerate(chosen[case]):
             of_text = {name: array[position] for name, array in answer.items()}
-            for name, difference in compare(of_text, rows[i], outputs[i], loaded, top).items():
+            for name, difference in compare(of_text, rows[i], expected[signature][i], loaded, top).items():
                 name = f"{signature}/{name}"
                 found[name] = max(found.get(name, 0.0), difference)
-    scales = _scales(outputs)
-    differences = {name: found[name] / scales.get(name.partition("/")[2], 1.0) for name in sorted(found)}
+    scales = {f"{signature}/{name}": scale for signature in expected for name, scale in _scales(expected[signature])}
+    differences = {name: found[name] / scales.get(name, 1.0) for name in sorted(found)}
     worst = max(differences, key=lambda name: differences[name])
     if differences[worst] > BOUND:
         raise ExportError(
@@ -116,8 +121,8 @@ def prove(export: Path, loaded: LoadedModel, *, top: int, max_length: int) -> Pr
         "not_imported": [name for name in _FORBIDDEN_IMPORTS if name not in modules],
     }
     examples = [
-        {key.removeprefix("alone_0/"): value for key, value in arrays.items() if key.startswith("alone_0/")}
-        for arrays in (requests, answers)
+        {key.removeprefix("alone_0/"): value for key, value in side.items() if key.startswith("alone_0/")}
+        for side in (requests, answers)
     ]
     return Proof(record, *examples)
 
@@ -131,9 +136,17 @@ def _cases(count: int) -> Iterator[tuple[str, list[int]]]:
     yield "without_masks", [2, 3, 4]
 
 
-def _keras_outputs(loaded: LoadedModel, row: Row) -> dict[str, np.ndarray]:
-    """The model's outputs for one row alone."""
-    inputs = loaded.inputs([row])
+def _as_pairs(loaded: LoadedModel, rows: list[Row]) -> dict[str, np.ndarray]:
+    """The model's inputs for rows whose second half is a second text."""
+    inputs = loaded.inputs(rows)
+    is_token = inputs["padding_mask"] == 1
+    is_second = np.cumsum(is_token, axis=1) > is_token.sum(axis=1, keepdims=True) // 2
+    last_segment = min(1, loaded.model.config.type_vocab_size - 1)
+    return inputs | {"segment_ids": (is_second & is_token).astype("int32") * last_segment}
+
+
+def _keras_outputs(loaded: LoadedModel, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The model's outputs for a batch of one row."""
     encoder_inputs = {name: inputs[name] for name in ("token_ids", "segment_ids", "padding_mask")}
     outputs = {
         **loaded.model.encoder(encoder_inputs, training=False),
@@ -168,14 +181,15 @@ def _run(export: Path, requests: _Arrays) -> tuple[_Arrays, list[str]]:
     return answers, modules
 
 
-def _scales(outputs: list[dict[str, np.ndarray]]) -> dict[str, float]:
+def _scales(outputs: list[dict[str, np.ndarray]]) -> Iterator[tuple[str, float]]:
     """The largest absolute value of each output over all texts."""
     scales = {name: max(float(np.abs(of_text[name]).max(initial=0)) for of_text in outputs) for name in outputs[0]}
     logit = scales["mlm_logits"]
     likeliest = max(float(_softmax(of_text["mlm_logits"]).max(initial=0)) for of_text in outputs)
     # A softmax makes a difference of logits as much larger as the logits are.
     scales |= {"top_logits": logit, "top_token_ids": logit, "top_probabilities": likeliest * max(1.0, logit)}
-    return {name: max(scale, float(np.finfo("float32").tiny)) for name, scale in scales.items()}
+    for name, scale in scales.items():
+        yield name, max(scale, float(np.finfo("float32").tiny))
 
 
 def _compare_fill_mask(

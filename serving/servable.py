@@ -13,7 +13,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.quiet import _held_back_error_stream
+from keras_bert_impl.quiet import held_back_error_stream
 
 from .rest_protocol import RequestError, TensorInfo
 
@@ -43,7 +43,7 @@ class Servable:
         options = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(allow_growth=True))
         self._session = tf.compat.v1.Session(graph=self._graph, config=options)
         try:
-            with self._graph.as_default(), _no_deprecation_notes(), _held_back_error_stream():
+            with self._graph.as_default(), _no_deprecation_notes(), held_back_error_stream():
                 meta_graph = tf.compat.v1.saved_model.load(self._session, ["serve"], os.fspath(directory))
         except (tf.errors.OpError, OSError, RuntimeError, ValueError, KeyError) as error:
             self._session.close()

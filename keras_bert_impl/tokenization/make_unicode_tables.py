@@ -7,6 +7,7 @@ that every number in them can be traced.
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,8 @@ def main(target: Path = TABLES_FILE) -> None:
     """Writes the tables file; needs a Python whose Unicode data is the frozen version."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise SystemExit(f"needs Unicode {UNICODE_VERSION} (Python 3.11). This is {unicodedata.unidata_version}")
-    np.savez_compressed(target, **make_tables())
+    arrays: dict[str, Any] = make_tables()
+    np.savez_compressed(target, **arrays)
 
 
 if __name__ == "__main__":

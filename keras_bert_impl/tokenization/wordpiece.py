@@ -54,6 +54,12 @@ class WordPieceTokenizer:
         pad_token: string. The token that fills rows up.
         mask_token: string. The token to be predicted.
 
+    Attributes:
+        special_tokens, special_token_ids: tuples, padding, unknown, first, separating, masked.
+        start_pieces: dict from the pieces that may start a word to their ids.
+        continuation_pieces: dict from those that go on inside a word, without `##`, to their ids.
+        normalizer: the `TextNormalizer` that finds the words.
+
     Raises:
         InputError: if the vocabulary lacks a special token or has a token twice, or the word limit is not positive.
 

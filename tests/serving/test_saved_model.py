@@ -35,6 +35,11 @@ TEXTS = [
     "[CLS] [SEP] [UNK] [mask]",
 ]
 
+PAIRS = {
+    "token_ids": [[2, 5, 4, 3, 9, 10, 3], [2, 11, 3, 4, 3]],
+    "segment_ids": [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1]],
+}
+
 # Own words for what a server does: nothing here comes from the package.
 RUN = """
 import sys
@@ -95,12 +100,12 @@ def filled_up(rows):
     return np.int32([row + [0] * (max(map(len, rows)) - len(row)) for row in rows])
 
 
-def predict(model, rows):
+def predict(model, rows, segments=None):
     """`model.predict` on each row alone, at its masks."""
     outputs = []
-    for row in rows:
+    for row, segment_ids in zip(rows, segments or [[0] * len(row) for row in rows], strict=True):
         ids = np.int32([row])
-        inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.int32(ids != 0)}
+        inputs = {"token_ids": ids, "segment_ids": np.int32([segment_ids]), "padding_mask": np.int32(ids != 0)}
         positions = np.int32([[i for i, token_id in enumerate(row) if token_id == 4]]).reshape(1, -1)
         # A predict step needs one prediction at least.
         asked = positions if positions.size else np.zeros((1, 1), "int32")
@@ -147,6 +152,7 @@ def answers(export, expected, tmp_path_factory):
     requests |= {
         f"token_ids/{case}": {"token_ids": value, "segment_ids": np.zeros_like(value)} for case, value in ids.items()
     }
+    requests["token_ids/pairs"] = {name: filled_up(rows) for name, rows in PAIRS.items()}
     return run_export(export / "1", requests, tmp_path_factory.mktemp("answers"))
 
 
@@ -165,7 +171,7 @@ def each_answer(answers, signature):
     """Number of the text and its part of the answer, for every text of every request."""
     for key, answer in answers.items():
         name, _, case = key.partition("/")
-        if name == signature:
+        if name == signature and case != "pairs":
             texts = {"all": range(len(TEXTS)), "no_mask": [2, 3]}.get(case) or [int(case)]
             for position, i in enumerate(texts):
                 yield i, {output: value[position] for output, value in answer.items()}
@@ -184,6 +190,18 @@ def test_the_token_id_signature_equals_model_predict(answers, expected, close):
         close(answer["sequence_output"][: len(rows[i])], outputs[i]["sequence_output"], "sequence_output")
         for name in ("pooled_output", "nsp_logits"):
             close(answer[name], outputs[i][name], name)
+
+
+def test_pairs_of_texts_equal_model_predict(answers, small_run, close):
+    model = BertPretrainer.from_pretrained(small_run / "model")
+    rows = PAIRS["token_ids"]
+    for i, output in enumerate(predict(model, rows, PAIRS["segment_ids"])):
+        answer = {name: value[i] for name, value in answers["token_ids/pairs"].items()}
+        close(answer["sequence_output"][: len(rows[i])], output["sequence_output"], "sequence_output")
+        for name in ("mlm_logits", "pooled_output", "nsp_logits"):
+            close(answer[name], output[name], name)
+    one_segment = predict(model, rows)[0]["sequence_output"]
+    assert np.abs(answers["token_ids/pairs"]["sequence_output"][0] - one_segment).max() > 0.1
 
 
 def test_the_text_signature_equals_model_predict(answers, expected, small_tokenizer, close):

@@ -15,11 +15,11 @@ from keras_bert_impl.training.exact_step import PretrainingTrainer
 BATCH, LENGTH, PREDICTIONS, STEPS, CLIP = 8, 12, 4, 10, 0.3
 
 
-def tiny_config(dropout=0.0):
+def tiny_config(dropout=0.0, layers=1):
     return BertConfig(
         vocab_size=30,
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=LENGTH,
@@ -180,34 +180,11 @@ def test_step_logs_are_those_of_the_global_batch():
         assert one == pytest.approx(two, abs=1e-4)
 
 
-def test_dropout_is_the_same_for_the_same_step_and_seed():
-    first, second = (train(make_trainer(2, dropout=0.3), *make_batches(3)) for _ in range(2))
+def test_weights_under_dropout_are_the_same_for_the_same_seed_and_no_other():
+    first, second, other = (train(make_trainer(2, dropout=0.3, seed=seed), *make_batches(3)) for seed in (1, 1, 2))
     for path in first:
         np.testing.assert_array_equal(first[path], second[path], err_msg=path)
-
-
-def test_dropout_depends_on_the_seed():
-    first, second = (train(make_trainer(dropout=0.3, seed=seed), *make_batches(2)) for seed in (1, 2))
-    assert any(not np.array_equal(first[path], second[path]) for path in first)
-
-
-def test_training_step_goes_on_from_any_step_alone():
-    """A trainer that starts at step 2 with the weights and moments of another one makes the same third step."""
-    inputs, targets = make_batches(3)
-    whole = make_trainer(2, dropout=0.3)
-    expected = train(whole, inputs, targets)
-    first, second = make_trainer(2, dropout=0.3), make_trainer(2, dropout=0.3)
-    train(first, inputs[:2], targets[:2])
-    for variables in ("weights", "optimizer"):
-        states = [
-            (trainer.pretrainer.weights if variables == "weights" else trainer.optimizer.variables)
-            for trainer in (first, second)
-        ]
-        for source, target in zip(*states, strict=True):
-            target.value.assign(source.value.numpy())
-    resumed = train(second, inputs[2:], targets[2:])
-    for path in expected:
-        np.testing.assert_array_equal(resumed[path], expected[path], err_msg=path)
+    assert any(not np.array_equal(first[path], other[path]) for path in first)
 
 
 def test_evaluation_counts_tokens_not_batches_and_ignores_weight_0():

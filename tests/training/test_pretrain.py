@@ -20,6 +20,8 @@ from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
 
+ONE_PHASE = (PhaseConfig(length=16, share=1),)
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, prepared):
@@ -91,9 +93,9 @@ class Stop(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("at", [2, 8, 11])
+@pytest.mark.parametrize("at", [8, *(pytest.param(at, marks=pytest.mark.slow) for at in (2, 11))])
 def test_a_run_that_broke_off_ends_as_the_undisturbed_one(finished, prepared, tmp_path, at):
-    """Broken off before the first checkpoint, between checkpoint and evaluation, and in the second phase."""
+    """Broken off between a checkpoint and the next, before the first one, and in the second phase."""
     config = small_config(prepared, tmp_path / "run", replicas=2)
     with pytest.raises(KeyboardInterrupt):
         pretrain(config, callbacks=[Stop(at)])
@@ -101,6 +103,7 @@ def test_a_run_that_broke_off_ends_as_the_undisturbed_one(finished, prepared, tm
     assert_same_run(finished[0], tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_may_have_another_layout(finished, prepared, tmp_path):
     """Dropout differs then, the course of the run does not."""
     with pytest.raises(KeyboardInterrupt):
@@ -143,14 +146,22 @@ def test_stock_callbacks_get_losses_and_can_end_the_run(prepared, tmp_path):
             self.model.stop_training = batch == 2
 
     said = []
-    metrics = pretrain(small_config(prepared, tmp_path / "run"), say=said.append, callbacks=[EndAfterThree()])
+    config = small_config(prepared, tmp_path / "run", phases=ONE_PHASE)
+    metrics = pretrain(config, say=said.append, callbacks=[EndAfterThree()])
     assert metrics["steps"] == 3
     assert "A callback ended the training after step 3." in said
 
 
 def test_init_starts_from_the_weights_of_a_model(finished, prepared, tmp_path):
     config = small_config(
-        prepared, tmp_path / "run", model=None, init=str(finished[0]), steps=2, warmup_steps=0, learning_rate=1e-9
+        prepared,
+        tmp_path / "run",
+        model=None,
+        init=str(finished[0]),
+        phases=ONE_PHASE,
+        steps=2,
+        warmup_steps=0,
+        learning_rate=1e-9,
     )
     pretrain(config)
     start, end = (BertPretrainer.from_pretrained(run / "model") for run in (finished[0], tmp_path / "run"))
@@ -172,7 +183,7 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
         )
     )
     said = []
-    config = small_config(data, tmp_path / "run", phases=(PhaseConfig(length=16, share=1),), steps=2)
+    config = small_config(data, tmp_path / "run", phases=ONE_PHASE, steps=2)
     assert pretrain(config, say=said.append) == {"steps": 2, "best_step": 2, "held_out": {}}
     assert any("no held-out documents" in line for line in said)
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
@@ -218,12 +229,13 @@ def test_init_with_another_vocabulary_is_refused(finished, prepared, tmp_path):
 
 
 def test_a_larger_vocabulary_of_the_model_is_kept(prepared, tmp_path):
-    pretrain(small_config(prepared, tmp_path / "run", model=pretraining_runs.MODEL | {"vocab_size": 40}, steps=2))
+    model = pretraining_runs.MODEL | {"vocab_size": 40}
+    pretrain(small_config(prepared, tmp_path / "run", model=model, phases=ONE_PHASE, steps=2))
     assert BertPretrainer.from_pretrained(tmp_path / "run" / "model").config.vocab_size == 40
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(prepared, tmp_path):
-    config = small_config(prepared, tmp_path / "run", learning_rate=10, warmup_steps=0, clip_norm=0, steps=40)
+    config = small_config(prepared, tmp_path / "run", phases=ONE_PHASE)
     with pytest.raises(InputError, match=r"infinite or not a number.*Received: step \d+, learning_rate=\d"):
         pretrain(config, callbacks=[Poison(at=5)])
     assert [line["step"] for line in lines_of(tmp_path / "run")] == [1, 2, 3, 4, 5]

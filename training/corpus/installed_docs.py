@@ -43,7 +43,7 @@ LEAST_WORDS = 15
 _SKIPPED_FOLDERS = {"test", "tests", "testing", "idle_test", "site-packages", "dist-packages", "lib2to3", "_vendor"}
 # TensorFlow's copy of an older Keras and its generated wrappers say again what is said elsewhere.
 _SKIPPED_PLACES = ("tensorflow/python/keras/", "tensorflow/_api/", "keras/_tf_keras/", "keras/api/")
-_TEST_FILE = re.compile(r"(?:test_.*|.*_test|.*_tests|conftest)\.py$")
+_SKIPPED_FILE = re.compile(r"(?:test_.*|.*_test|.*_tests|conftest|gen_.*_ops)\.py$")
 _LETTERS = re.compile(r"(?<![\w.])[a-z]+(?![\w.(]|\.\w)")
 
 
@@ -145,7 +145,7 @@ def _number(text: str) -> int:
 def _is_wanted(path: Path) -> bool:
     return (
         not _SKIPPED_FOLDERS.intersection(path.parts)
-        and not _TEST_FILE.match(path.name)
+        and not _SKIPPED_FILE.match(path.name)
         and not any(place in path.as_posix() for place in _SKIPPED_PLACES)
     )
 

@@ -121,7 +121,8 @@ def test_parts_are_cut_at_both_ends_with_equal_chance():
 @pytest.mark.shared
 @pytest.mark.parametrize("setting", [0, 2])
 def test_the_pairs_are_distributed_as_those_of_the_original(shared: Path, setting: int):
-    golden = json.loads(lzma.open(shared / "data/bert_original/golden_instances.json.xz").read())[setting]
+    compressed = (shared / "data/bert_original/golden_instances.json.xz").read_bytes()
+    golden = json.loads(lzma.decompress(compressed))[setting]
     vocabulary = shared / "data/vocab/bert-base-uncased-vocab.txt"
     tokenizer = WordPieceTokenizer.from_vocab_file(vocabulary)
     files = find_files([str(shared / "data/bert_original/sample_text.txt")])
