@@ -158,7 +158,7 @@ class _Parser(ArgumentParser):
         raise InputError(sentence)
 
 
-def _subparsers(parser: ArgumentParser) -> dict[str, ArgumentParser]:
+def _subparsers(parser: ArgumentParser) -> Any:
     return next(action.choices for action in parser._actions if action.dest == "command")
 
 

@@ -23,7 +23,7 @@ def steps_done(optimizer: keras.optimizers.Optimizer) -> int:
 
 
 class AfterSteps(keras.callbacks.Callback):
-    """Calls `after(step)` with the global number of steps done, after every execution of the step function.
+    """Calls `after` with the global number of steps done, after every execution of the step function.
 
     It hangs on the beginning of the next batch: a callback at the end of one makes Keras fetch the losses
     from the device at every step.
@@ -33,8 +33,8 @@ class AfterSteps(keras.callbacks.Callback):
         super().__init__()
         self.first_step = first_step
 
-    def after(self, step: int) -> None:
-        """Does what is to be done after `step` steps."""
+    def after(self, step: int, *, end: bool = False) -> None:
+        """Does what is to be done after `step` steps; `end`: this `fit` makes no more."""
         raise NotImplementedError
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -44,7 +44,7 @@ class AfterSteps(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Comes after the last step of this `fit`."""
-        self.after(steps_done(self.model.optimizer))
+        self.after(steps_done(self.model.optimizer), end=True)
 
 
 class Progress(AfterSteps):
@@ -59,7 +59,7 @@ class Progress(AfterSteps):
         super().__init__(first_step)
         self.bar = bar
 
-    def after(self, step: int) -> None:
+    def after(self, step: int, *, end: bool = False) -> None:
         """Moves the bar to `step`."""
         self.bar.update(step - self.bar.n)
 
@@ -113,10 +113,10 @@ class Recorder(AfterSteps):
         self._previous = first_step
         self._clock: tuple[float, int] | None = None
 
-    def after(self, step: int) -> None:
+    def after(self, step: int, *, end: bool = False) -> None:
         """Does what is due."""
         previous, self._previous = self._previous, step
-        due = self.milestones.due(previous, step, self.phase.last_step) if step > previous else set()
+        due = self.milestones.due(previous, step, end=end) if step > previous else set()
         if due:
             line = self._line(step)
             if "evaluate" in due:
@@ -151,8 +151,9 @@ class Recorder(AfterSteps):
         # A bad update spoils the weights, so every later step is a bad one too.
         first = step - max(self.model.sums.non_finite_steps(), 1) + 1
         raise InputError(
-            "`learning_rate` or the data made the loss or its gradient infinite or not a number, so the run "
-            f"stopped; its last checkpoint is sound. Received: step {first}, learning_rate={self.learning_rate(first - 1):.3g}"
+            "`learning_rate` or the data made the loss or its gradient infinite or not a number, so the run stopped; "
+            "its last checkpoint is sound. "
+            f"Received: step {first}, learning_rate={self.learning_rate(first - 1):.3g}"
         )
 
 

@@ -54,6 +54,7 @@ class PretrainingTrainer(keras.Model):
         return [self.sums]
 
     def call(self, inputs, training=None):
+        """Returns the pretrainer's outputs."""
         return self.pretrainer(inputs, training=training)
 
     def train_step(self, data: Batch) -> dict[str, tf.Tensor]:

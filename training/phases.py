@@ -42,17 +42,22 @@ def plan_phases(config: PretrainConfig) -> list[Phase]:
 
 @dataclasses.dataclass(frozen=True)
 class Milestones:
-    """After which steps something is due; the end of a phase is always one, for everything."""
+    """After which steps something is due; at the end of a phase, everything is."""
 
     log_every: int
     evaluate_every: int
     save_every: int
 
-    def due(self, previous: int, step: int, last_step: int) -> set[str]:
+    def due(self, previous: int, step: int, *, end: bool = False) -> set[str]:
         """Returns what of `"log"`, `"evaluate"`, `"save"` became due after `previous` and up to `step`.
 
         A step to evaluate or save after is logged too, so that a resumed run begins with empty sums.
+
+        Args:
+            previous: the step that was asked about before.
+            step: steps done.
+            end: whether it is the last one of its phase.
         """
         every = {"log": self.log_every, "evaluate": self.evaluate_every, "save": self.save_every}
-        due = {name for name, steps in every.items() if step // steps > previous // steps or step >= last_step}
+        due = {name for name, steps in every.items() if end or step // steps > previous // steps}
         return due | {"log"} if due else due

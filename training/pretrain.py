@@ -1,34 +1,25 @@
 """`pretrain`: from prepared data to a model, with everything a run leaves behind."""
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
 
-from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
-from keras_bert_impl.optimizers import BertAdamW
 from keras_bert_impl.progress import progress_bar
-from keras_bert_impl.schedules import LinearWarmupDecay
 
-from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard, steps_done
-from .checkpointing import Checkpoints
+from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard
 from .configs import PretrainConfig
 from .distribution import make_strategy
-from .exact_step import PretrainingTrainer
 from .examples.prepared_data import MANIFEST, PreparedData
 from .held_out import HeldOut, describe
 from .input_pipeline import training_batches
-from .metrics_log import MetricsLog
-from .model_choice import check_fit, choose_model, make_model
+from .model_choice import check_fit, choose_model
 from .phases import Milestones, Phase, plan_phases
 from .report import write_report
+from .run import Run, Say, decided, start_run
 from .run_directory import RunDirectory, read_json, write_json
-
-Say = Callable[[str], None]
 
 
 def pretrain(
@@ -61,7 +52,7 @@ def pretrain(
     model_config = choose_model(config, data)
     check_fit(config, model_config, phases, data)
     directory = RunDirectory(config.run)
-    directory.claim(config, model_config, data.directory / MANIFEST)
+    directory.check(config, model_config, data.directory / MANIFEST)
     if directory.metrics.exists():
         say(f"The run {directory.path} is finished; these are its stored metrics.")
         return read_json(directory.metrics)
@@ -69,81 +60,6 @@ def pretrain(
     run = start_run(config, data, directory, phases, model_config, strategy, say)
     train(run, callbacks)
     return finish(run)
-
-
-def decided(config: PretrainConfig, replicas: int) -> PretrainConfig:
-    """Returns the configuration with a value for every setting that was left open."""
-    evaluate_every = config.evaluate_every or max(1, config.steps // 10)
-    return dataclasses.replace(
-        config,
-        replicas=replicas,
-        warmup_steps=config.steps // 100 if config.warmup_steps is None else config.warmup_steps,
-        log_every=config.log_every or min(100, max(1, config.steps // 200)),
-        evaluate_every=evaluate_every,
-        checkpoint_every=config.checkpoint_every or evaluate_every,
-    )
-
-
-@dataclasses.dataclass
-class Run:
-    """What the parts of a run work on."""
-
-    config: PretrainConfig
-    data: PreparedData
-    directory: RunDirectory
-    phases: list[Phase]
-    trainer: PretrainingTrainer
-    learning_rate: LinearWarmupDecay
-    checkpoints: Checkpoints
-    log: MetricsLog
-    earlier: list[Line]
-    say: Say
-
-    @property
-    def step(self) -> int:
-        """Steps done."""
-        return steps_done(self.trainer.optimizer)
-
-    def save_model(self) -> None:
-        """Puts the present weights into the run's model directory."""
-        self.trainer.pretrainer.save_pretrained(self.directory.model, tokenizer=self.data.tokenizer)
-
-
-def start_run(
-    config: PretrainConfig,
-    data: PreparedData,
-    directory: RunDirectory,
-    phases: list[Phase],
-    model_config: BertConfig,
-    strategy: tf.distribute.Strategy,
-    say: Say,
-) -> Run:
-    """Builds everything under the strategy, and restores the last checkpoint if there is one."""
-    learning_rate = LinearWarmupDecay(config.learning_rate, config.warmup_steps or 0, config.steps)
-    with strategy.scope():
-        pretrainer = make_model(config, model_config)
-        trainer = PretrainingTrainer(pretrainer, seed=config.seed, micro_batches=config.micro_batches)
-        optimizer = make_optimizer(config, learning_rate)
-        optimizer.build(pretrainer.trainable_variables)
-        trainer.compile(optimizer, steps_per_execution=config.steps_per_execution, jit_compile=False)
-    checkpoints = Checkpoints(directory.checkpoints, pretrainer, optimizer, keep=config.keep_checkpoints)
-    step = checkpoints.restore_last()
-    log = MetricsLog(directory.metrics_log)
-    _say_beginning(config, phases, pretrainer, step, say)
-    return Run(config, data, directory, phases, trainer, learning_rate, checkpoints, log, log.forget_after(step), say)
-
-
-def make_optimizer(config: PretrainConfig, learning_rate: LinearWarmupDecay) -> BertAdamW:
-    """Returns the optimizer that the settings describe."""
-    return BertAdamW(
-        learning_rate,
-        weight_decay=config.weight_decay,
-        beta_1=config.beta_1,
-        beta_2=config.beta_2,
-        epsilon=config.epsilon,
-        bias_correction=config.bias_correction,
-        global_clipnorm=config.clip_norm or None,
-    )
 
 
 def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
@@ -261,18 +177,3 @@ def _narrator(say: Say, bar: Any) -> Callable[[Line], None]:
             )
 
     return narrate
-
-
-def _say_beginning(config: PretrainConfig, phases: list[Phase], model: BertPretrainer, step: int, say: Say) -> None:
-    size = model.config
-    say(
-        f"BERT with {size.num_hidden_layers} layers of {size.hidden_size}, vocabulary {size.vocab_size}: "
-        f"{model.count_params():,} parameters, on {config.replicas} replica{'s' if config.replicas != 1 else ''}."
-    )
-    for phase in phases:
-        say(
-            f"Phase {phase.number}: steps {phase.first_step + 1} to {phase.last_step}, length {phase.length}, "
-            f"{phase.batch_size} examples per step"
-        )
-    if step:
-        say(f"Goes on from the checkpoint of step {step}.")

@@ -69,14 +69,16 @@ def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(10, 9), layout="constrained")
-        axes = figure.subplots(3, 2).flatten()
-        _draw(axes[0], lines, "MLM loss", "mlm_loss", plateau="held_out_unigram_loss")
-        _draw(axes[1], lines, "NSP loss", "nsp_loss", chance=0.6931)
-        _draw(axes[2], lines, "MLM accuracy", "mlm_accuracy")
-        _draw(axes[3], lines, "NSP accuracy", "nsp_accuracy", chance=0.5)
-        _draw(axes[4], lines, "Learning rate", "learning_rate")
-        _draw(axes[5], lines, "Examples per second", "examples_per_second")
+        figure = Figure(figsize=(10, 11), layout="constrained")
+        axes = figure.subplots(4, 2).flatten()
+        _draw(axes[0], lines, "Loss (MLM and NSP)", "loss")
+        _draw(axes[1], lines, "Learning rate", "learning_rate")
+        _draw(axes[2], lines, "MLM loss", "mlm_loss", plateau="held_out_unigram_loss")
+        _draw(axes[3], lines, "MLM accuracy", "mlm_accuracy")
+        _draw(axes[4], lines, "NSP loss", "nsp_loss", chance=0.6931)
+        _draw(axes[5], lines, "NSP accuracy", "nsp_accuracy", chance=0.5)
+        _draw(axes[6], lines, "Examples per second", "examples_per_second")
+        axes[7].set_axis_off()
         stream = io.BytesIO()
         figure.savefig(stream, format=form, dpi=80, metadata={"Date": None} if form == "svg" else None)
     if form != "svg":
@@ -105,8 +107,9 @@ def _draw(
         once = phase == lines[0]["phase"]
         _curve(axes, in_phase, name, color=_TRAINING, label="training" if once else None)
         _curve(axes, in_phase, f"held_out_{name}", color=_HELD_OUT, marker="o", label="held out" if once else None)
-        if plateau:
-            _curve(axes, in_phase, plateau, color=_PLATEAU, linestyle="--", label="unigram model" if once else None)
+        if plateau and (values := [line[plateau] for line in in_phase if line.get(plateau) is not None]):
+            ends = [{"step": in_phase[end]["step"], plateau: values[-1]} for end in (0, -1)]
+            _curve(axes, ends, plateau, color=_PLATEAU, linestyle="--", label="unigram model" if once else None)
     if chance is not None:
         axes.axhline(chance, color=_PLATEAU, linestyle="--", linewidth=1.2, label="chance")
     if len(axes.get_legend_handles_labels()[1]) > 1:

@@ -50,32 +50,35 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.report = self.path / "report.html"
 
-    def claim(self, config: PretrainConfig, model: BertConfig, manifest: Path) -> None:
-        """Makes the directory this run's, or checks that it already is.
+    def check(self, config: PretrainConfig, model: BertConfig, manifest: Path) -> None:
+        """Checks that the directory is free or this run's; writes nothing.
 
         Raises:
             InputError: if it belongs to another configuration or other data (the first difference is
                 named), or is something else than a run directory.
         """
-        facts = {"data_digest": digest(manifest), "model": model.to_dict()}
         if not self.config.exists():
             if self.path.exists() and (not self.path.is_dir() or set(self._content()) - {self.facts.name}):
                 raise InputError(
                     "`run` must be a new or empty directory, or one in which a run began. "
                     f"Received: {str(self.path)!r}, which has other content"
                 )
-            write_json(self.facts, facts)
-            write_json(self.config, config.to_dict())
             return
-        stored = PretrainConfig.from_dict(read_json(self.config))
-        stored_facts = read_json(self.facts)
-        if stored_facts["data_digest"] != facts["data_digest"]:
+        stored, facts = PretrainConfig.from_dict(read_json(self.config)), read_json(self.facts)
+        if facts["data_digest"] != digest(manifest):
             raise InputError(
                 "`data` has changed since the run began: its manifest is another one. "
                 f"Received: {config.data!r} for the run {str(self.path)!r}"
             )
-        _refuse_difference(stored_facts["model"], facts["model"], self.path, "model.")
+        _refuse_difference(facts["model"], model.to_dict(), self.path, "model.")
         _refuse_difference(_what_matters(stored), _what_matters(config), self.path)
+
+    def begin(self, config: PretrainConfig, model: BertConfig, manifest: Path) -> None:
+        """Makes the directory this run's, if it is not already."""
+        if not self.config.exists():
+            write_json(self.facts, {"data_digest": digest(manifest), "model": model.to_dict()})
+            # Last: with it, the run has begun.
+            write_json(self.config, config.to_dict())
 
     def _content(self) -> list[str]:
         # A leading dot: what a killed process was just writing.

@@ -148,7 +148,8 @@ def test_stock_callbacks_get_losses_and_can_end_the_run(prepared, tmp_path):
     said = []
     config = small_config(prepared, tmp_path / "run", phases=ONE_PHASE)
     metrics = pretrain(config, say=said.append, callbacks=[EndAfterThree()])
-    assert metrics["steps"] == 3
+    assert metrics["steps"] == metrics["best_step"] == 3
+    assert metrics["held_out"].keys() == {"16", "32"}
     assert "A callback ended the training after step 3." in said
 
 

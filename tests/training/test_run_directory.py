@@ -19,7 +19,7 @@ def place(tmp_path):
     manifest = tmp_path / "data" / "manifest.json"
     manifest.write_text("{}")
     config = small_config(tmp_path / "data", tmp_path / "run")
-    RunDirectory(config.run).claim(config, MODEL, manifest)
+    RunDirectory(config.run).begin(config, MODEL, manifest)
     return config, manifest
 
 
@@ -31,7 +31,7 @@ def test_config_is_stored_as_it_can_be_given_again(place):
 
 def test_the_same_configuration_is_accepted(place):
     config, manifest = place
-    RunDirectory(config.run).claim(config, MODEL, manifest)
+    RunDirectory(config.run).check(config, MODEL, manifest)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_same_configuration_is_accepted(place):
 )
 def test_layout_and_bookkeeping_may_change(place, changes):
     config, manifest = place
-    RunDirectory(config.run).claim(dataclasses.replace(config, **changes), MODEL, manifest)
+    RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, manifest)
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_layout_and_bookkeeping_may_change(place, changes):
 def test_another_configuration_is_refused_by_its_first_difference(place, changes, message):
     config, manifest = place
     with pytest.raises(InputError, match=r"`run` holds a run of another configuration: " + message):
-        RunDirectory(config.run).claim(dataclasses.replace(config, **changes), MODEL, manifest)
+        RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, manifest)
 
 
 def test_another_model_is_refused(place):
     config, manifest = place
     with pytest.raises(InputError, match=r"model\.hidden_size is 16 there\. Received: model\.hidden_size=32"):
-        RunDirectory(config.run).claim(config, dataclasses.replace(MODEL, hidden_size=32), manifest)
+        RunDirectory(config.run).check(config, dataclasses.replace(MODEL, hidden_size=32), manifest)
 
 
 def test_changed_data_is_refused(place):
     config, manifest = place
     manifest.write_text('{"other": 1}')
     with pytest.raises(InputError, match=r"`data` has changed since the run began"):
-        RunDirectory(config.run).claim(config, MODEL, manifest)
+        RunDirectory(config.run).check(config, MODEL, manifest)
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path, place):
@@ -88,11 +88,12 @@ def test_a_directory_of_something_else_is_refused(tmp_path, place):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match=r"`run` must be a new or empty directory, or one in which a run began"):
-        RunDirectory(tmp_path / "other").claim(config, MODEL, manifest)
+        RunDirectory(tmp_path / "other").check(config, MODEL, manifest)
 
 
-def test_a_claim_that_was_killed_half_way_can_be_made_again(place):
+def test_a_beginning_that_was_killed_half_way_can_be_made_again(place):
     config, manifest = place
     RunDirectory(config.run).config.unlink()
-    RunDirectory(config.run).claim(config, MODEL, manifest)
+    RunDirectory(config.run).check(config, MODEL, manifest)
+    RunDirectory(config.run).begin(config, MODEL, manifest)
     assert RunDirectory(config.run).config.exists()

@@ -1,0 +1,114 @@
+"""A run put together: configuration, data, model, optimizer and what it has already done."""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+from keras_bert_impl.optimizers import BertAdamW
+from keras_bert_impl.schedules import LinearWarmupDecay
+
+from .callbacks import Line, steps_done
+from .checkpointing import Checkpoints
+from .configs import PretrainConfig
+from .exact_step import PretrainingTrainer
+from .examples.prepared_data import MANIFEST, PreparedData
+from .metrics_log import MetricsLog
+from .model_choice import make_model
+from .phases import Phase
+from .run_directory import RunDirectory
+
+Say = Callable[[str], None]
+
+
+def decided(config: PretrainConfig, replicas: int) -> PretrainConfig:
+    """Returns the configuration with a value for every setting that was left open."""
+    evaluate_every = config.evaluate_every or max(1, config.steps // 10)
+    return dataclasses.replace(
+        config,
+        replicas=replicas,
+        warmup_steps=config.steps // 100 if config.warmup_steps is None else config.warmup_steps,
+        log_every=config.log_every or min(100, max(1, config.steps // 200)),
+        evaluate_every=evaluate_every,
+        checkpoint_every=config.checkpoint_every or evaluate_every,
+    )
+
+
+@dataclasses.dataclass
+class Run:
+    """What the parts of a run work on."""
+
+    config: PretrainConfig
+    data: PreparedData
+    directory: RunDirectory
+    phases: list[Phase]
+    trainer: PretrainingTrainer
+    learning_rate: LinearWarmupDecay
+    checkpoints: Checkpoints
+    log: MetricsLog
+    earlier: list[Line]
+    say: Say
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return steps_done(self.trainer.optimizer)
+
+    def save_model(self) -> None:
+        """Puts the present weights into the run's model directory."""
+        self.trainer.pretrainer.save_pretrained(self.directory.model, tokenizer=self.data.tokenizer)
+
+
+def start_run(
+    config: PretrainConfig,
+    data: PreparedData,
+    directory: RunDirectory,
+    phases: list[Phase],
+    model_config: BertConfig,
+    strategy: tf.distribute.Strategy,
+    say: Say,
+) -> Run:
+    """Builds everything under the strategy, then begins the run or restores its last checkpoint."""
+    learning_rate = LinearWarmupDecay(config.learning_rate, config.warmup_steps or 0, config.steps)
+    with strategy.scope():
+        pretrainer = make_model(config, model_config)
+        trainer = PretrainingTrainer(pretrainer, seed=config.seed, micro_batches=config.micro_batches)
+        optimizer = make_optimizer(config, learning_rate)
+        optimizer.build(pretrainer.trainable_variables)
+        trainer.compile(optimizer, steps_per_execution=config.steps_per_execution, jit_compile=False)
+    directory.begin(config, model_config, data.directory / MANIFEST)
+    checkpoints = Checkpoints(directory.checkpoints, pretrainer, optimizer, keep=config.keep_checkpoints)
+    step = checkpoints.restore_last()
+    log = MetricsLog(directory.metrics_log)
+    _say_beginning(config, phases, pretrainer, step, say)
+    return Run(config, data, directory, phases, trainer, learning_rate, checkpoints, log, log.forget_after(step), say)
+
+
+def make_optimizer(config: PretrainConfig, learning_rate: LinearWarmupDecay) -> BertAdamW:
+    """Returns the optimizer that the settings describe."""
+    return BertAdamW(
+        learning_rate,
+        weight_decay=config.weight_decay,
+        beta_1=config.beta_1,
+        beta_2=config.beta_2,
+        epsilon=config.epsilon,
+        bias_correction=config.bias_correction,
+        global_clipnorm=config.clip_norm or None,
+    )
+
+
+def _say_beginning(config: PretrainConfig, phases: list[Phase], model: BertPretrainer, step: int, say: Say) -> None:
+    size = model.config
+    say(
+        f"BERT with {size.num_hidden_layers} layers of {size.hidden_size}, vocabulary {size.vocab_size}: "
+        f"{model.count_params():,} parameters, on {config.replicas} replica{'s' if config.replicas != 1 else ''}."
+    )
+    for phase in phases:
+        say(
+            f"Phase {phase.number}: steps {phase.first_step + 1} to {phase.last_step}, length {phase.length}, "
+            f"{phase.batch_size} examples per step"
+        )
+    if step:
+        say(f"Goes on from the checkpoint of step {step}.")
