@@ -22,7 +22,9 @@ def silence_logs() -> None:
 
 
 def import_tensorflow(verbose: bool = False) -> ModuleType:
-    """Imports TensorFlow, without the lines it writes while it looks for devices unless `verbose`."""
+    """Imports TensorFlow with its faster kernels; its lines about devices are held back unless `verbose`."""
+    # Off by default on many processors; a training step takes a quarter less with it.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     with contextlib.nullcontext() if verbose else held_back_error_stream():
         import tensorflow as tf
 

@@ -39,7 +39,7 @@ PACKAGES = (
     "hypothesis",
     "official",
 )
-LEAST_WORDS = 15
+LEAST_WORDS = 50
 _SKIPPED_FOLDERS = {"test", "tests", "testing", "idle_test", "site-packages", "dist-packages", "lib2to3", "_vendor"}
 # TensorFlow's copy of an older Keras and its generated wrappers say again what is said elsewhere.
 _SKIPPED_PLACES = ("tensorflow/python/keras/", "tensorflow/_api/", "keras/_tf_keras/", "keras/api/")
