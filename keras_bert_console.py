@@ -11,9 +11,12 @@ sys.modules.setdefault("keras_bert_console", sys.modules[__name__])
 
 def main() -> int:
     """Runs the command line and returns its exit code."""
-    from keras_bert_impl.cli import main as run
+    try:
+        from keras_bert_impl.cli import main as run
 
-    return run()
+        return run()
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

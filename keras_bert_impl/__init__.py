@@ -27,6 +27,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class _CheckoutRooms(importlib.abc.MetaPathFinder):
     """In a source checkout, finds the rooms `training` and `serving` beside the package, and nothing else."""
 

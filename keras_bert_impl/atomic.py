@@ -1,6 +1,7 @@
 """Outputs appear whole or not at all: written under a temporary name, then renamed."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 import tempfile
@@ -27,65 +28,97 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
 
     Args:
         path: the directory to make. Missing parents are created, and removed again on failure.
-        replace: whether an existing directory at `path` may be swapped out.
+        replace: whether an existing directory at `path` may be swapped out. What a killed process left of an
+            earlier swap is then cleared, so only one process may write there.
     """
-    target = Path(path)
-    made_parents = _make_parents(target.parent)
-    temporary: Path | None = None
-    try:
+    target = _followed(path)
+    with _parents(target):
+        if replace:
+            _clear_leftovers(target)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        temporary.chmod(0o777 & ~_umask())
-        yield temporary
-        _swap_in(temporary, target, replace)
-    except BaseException:
-        if temporary is not None:
+        try:
+            temporary.chmod(0o777 & ~_umask())
+            yield temporary
+            _swap_in(temporary, target, replace)
+        except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
-        for parent in made_parents:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        raise
+            raise
 
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
-    """Opens a temporary file beside `path` (text is UTF-8) that becomes `path` when the block ends well."""
-    target = Path(path)
-    made_parents = _make_parents(target.parent)
-    temporary: Path | None = None
-    try:
+    """Opens a temporary file beside `path` (text is UTF-8) that becomes `path` when the block ends well.
+
+    A link is followed: the file it points to is replaced.
+
+    Raises:
+        InputError: if `path` is there and is no regular file.
+    """
+    target = _followed(path)
+    if target.exists() and not target.is_file():
+        raise InputError(f"An output file must be new or a regular file. Received: {str(path)!r}, which is neither")
+    with _parents(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         temporary = Path(name)
-        temporary.chmod(0o666 & ~_umask())
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        if temporary is not None:
+        try:
+            temporary.chmod(0o666 & ~_umask())
+            with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
             temporary.unlink(missing_ok=True)
-        for parent in made_parents:
+            raise
+
+
+def _followed(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+
+
+@contextlib.contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Creates the missing parents of `target`; takes them away again if the block fails."""
+    missing = [path for path in target.parents if not path.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for parent in missing:  # innermost first
             with contextlib.suppress(OSError):
                 parent.rmdir()
         raise
 
 
 def _swap_in(temporary: Path, target: Path, replace: bool) -> None:
-    if target.is_dir() and (replace or not any(target.iterdir())):
-        # A directory cannot be renamed over another one that has content: move the old one aside first.
+    if not (target.is_dir() and (replace or not any(target.iterdir()))):
+        temporary.rename(target)
+        return
+    if not _exchange(temporary, target):
+        # Not at one stroke on this system: between the two renames a kill leaves what `_clear_leftovers` mends.
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
         target.rename(old)
         temporary.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        temporary.rename(target)
+        temporary = old
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _make_parents(directory: Path) -> list[Path]:
-    """Creates `directory`; returns the parents that were missing, innermost first."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    return missing
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two directories change places at one stroke (Linux' renameat2); returns whether it could."""
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def _clear_leftovers(target: Path) -> None:
+    if not target.exists() and (olds := sorted(target.parent.glob(f".{target.name}.*.old"))):
+        olds[-1].rename(target)
+    for suffix in ("old", "partial"):
+        for rest in target.parent.glob(f".{target.name}.*.{suffix}"):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def _umask() -> int:

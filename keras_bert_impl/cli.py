@@ -3,14 +3,16 @@
 Options are built from the settings classes by jsonargparse, which also reads `--config` files.
 """
 
+import contextlib
 import dataclasses
-import errno
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
@@ -21,38 +23,72 @@ from keras_bert_impl.quiet import import_tensorflow, silence_logs
 from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, Settings, VocabConfig
 
 EXIT_USER_MISTAKE = 2
-EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for the user's mistakes, 130 when interrupted."""
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    """Runs one command and returns its exit code: 0, 2 for the user's mistakes, 130 or 143 when stopped."""
+    with _stop_signals() as stopped:
+        try:
+            _run(sys.argv[1:] if arguments is None else list(arguments))
+        except (Exception, KeyboardInterrupt) as error:
+            if stopped:  # libraries turn the interruption into errors of their own
+                print("Interrupted.", file=sys.stderr)
+                return 128 + stopped[0]
+            sentence = _mistake(error)
+            if sentence is None:
+                raise
+            return _complain(sentence)
+    return 0
+
+
+def _run(arguments: list[str]) -> None:
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        parser = build_parser()
-        parsed = parser.parse_args(arguments)
-        options = parsed[parsed.command]
-        if not options.pop("verbose"):
-            silence_logs()
-            options["verbose"] = False
-        else:
-            options["verbose"] = True
+        parsed = build_parser().parse_args(arguments)
+    except UnicodeDecodeError as error:
+        raise InputError(f"`config` must be UTF-8 text. Received: byte {error.start} cannot be read") from error
+    options = parsed[parsed.command]
+    if not options.verbose:
+        silence_logs()
+    try:
         COMMANDS[parsed.command].run(options)
         sys.stdout.flush()
-    except InputError as error:
-        return _complain(str(error))
     except BrokenPipeError:
         # The reader (`| head`) has gone; point the stream elsewhere so that the interpreter's last flush is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS):
-            place = f" at {error.filename!r}" if error.filename else ""
-            return _complain(f"{error.strerror}{place}; nothing was left half-written.")
-        raise
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    return 0
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Lets Ctrl-C and SIGTERM end the work in order, with nothing half-written; yields which one came."""
+    stopped: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _mistake(error: BaseException) -> str | None:
+    """Returns the sentence for an error that the user can mend, None for one that is ours."""
+    if isinstance(error, InputError):
+        return str(error)
+    if "No space left on device" in str(error) and not isinstance(error, OSError):
+        return "No space left on device; nothing was left half-written."
+    if isinstance(error, OSError):
+        place = f" at {error.filename!r}" if error.filename else ""
+        return f"{error.strerror or error}{place}; nothing was left half-written."
+    return None
 
 
 def _complain(sentence: str) -> int:
@@ -151,8 +187,8 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         sentence = _one_sentence(message)
-        if re.search(r"does not accept|not expected|unrecognized arguments", sentence):
-            subcommand = re.search(r"Subcommand '([\w-]+)'", sentence)
+        if re.search(r"is not a setting|not expected|unrecognized arguments", sentence):
+            subcommand = re.search(r"is not a setting of `([\w-]+)`", sentence)
             known = _settings_of(_subparsers(self)[subcommand[1]] if subcommand else self)
             sentence += f" Known settings: {', '.join(known)}." if known else ""
         raise InputError(sentence)
@@ -187,6 +223,8 @@ def _one_sentence(message: str) -> str:
     text = re.sub(r"[Ee]xpected an? typing\.Literal\[(.*?)\]", r"must be \1", text)
     text = re.sub(r"[Ee]xpected an? (?:<class ')?(\w+)(?:'>)?", lambda m: f"must be {_KINDS.get(m[1], m[1])}", text)
     text = text.replace("Got value: ", "Received: ")
+    text = re.sub(r"Unexpected config:.*", "`config` must be a file that maps settings to values", text)
+    text = re.sub(r"Subcommand '([\w-]+)' does not accept option '([\w.-]+)'", r"`\2` is not a setting of `\1`", text)
     text = re.sub(rf"\b(?:{'|'.join(COMMANDS)})\.(?=\w)", "", text)
     return text if text.endswith((".", "?", "!")) else text + "."
 

@@ -62,8 +62,10 @@ class BertConfig:
             "type_vocab_size",
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if type(value) is not int or value < 1:
                 raise InputError(f"`{name}` must be a positive whole number. Received: {name}={value!r}")
+            if value >= 2**31:
+                raise InputError(f"`{name}` must be less than 2147483648. Received: {name}={value!r}")
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 "`hidden_size` must be a multiple of `num_attention_heads`. "
@@ -75,13 +77,14 @@ class BertConfig:
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
-            if not 0 <= value < 1:
+            if not _is_number(value) or not 0 <= value < 1:
                 raise InputError(f"`{name}` must be at least 0 and less than 1. Received: {name}={value!r}")
         for name in ("initializer_range", "layer_norm_eps"):
             value = getattr(self, name)
-            if not 0 < value < float("inf"):
+            if not _is_number(value) or not 0 < value < float("inf"):
                 raise InputError(f"`{name}` must be a positive number. Received: {name}={value!r}")
-        if not 0 <= self.pad_token_id < self.vocab_size:
+        pad_token_id = self.pad_token_id
+        if type(pad_token_id) is not int or not 0 <= pad_token_id < self.vocab_size:
             raise InputError(
                 "`pad_token_id` must be an id of the vocabulary. "
                 f"Received: pad_token_id={self.pad_token_id!r}, vocab_size={self.vocab_size}"
@@ -100,3 +103,7 @@ class BertConfig:
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as plain JSON values."""
         return dataclasses.asdict(self)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

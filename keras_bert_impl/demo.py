@@ -17,9 +17,9 @@ from keras_bert_impl.errors import InputError
 
 MARKER = "made-by-keras-bert-demo"
 QUESTIONS = (
-    "returns a new [MASK] with the same shape as the input.",
-    "a [MASK] is raised if the argument is not valid.",
-    "if the file does not [MASK], it is created.",
+    "open the file, read the file and close the [MASK].",
+    "the input tensor, an output tensor, and a [MASK] of the same shape.",
+    "each axis of the array, and the [MASK] of the first axis.",
 )
 LENGTHS = (128, 512)
 STEPS = 3000

@@ -37,6 +37,8 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _inspect_run(folder)
     if (folder / "config.json").is_file():
         return _inspect_model(folder)
+    if (folder / "saved_model.pb").is_file():
+        return _inspect_export(folder.parent, [folder])
     if versions := sorted((p for p in folder.iterdir() if (p / "saved_model.pb").is_file()), key=lambda p: p.name):
         return _inspect_export(folder, versions)
     raise InputError(
@@ -133,4 +135,6 @@ def _lines(value: Any, indent: str = "") -> list[str]:
 def _shown(item: Any) -> str:
     if isinstance(item, str):
         return item
+    if isinstance(item, float):
+        return f"{item:.6g}"
     return f"{item:,}" if type(item) is int else json.dumps(item, ensure_ascii=False)

@@ -31,7 +31,7 @@ PRESETS: dict[str, BertConfig] = {
 }
 
 
-def get_preset(name: str, **overrides: Any) -> BertConfig:
+def get_preset(name: str, /, **overrides: Any) -> BertConfig:
     """Returns the named preset, with fields replaced.
 
     Args:

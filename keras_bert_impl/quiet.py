@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
+from keras_bert_impl.errors import InputError
+
 
 def silence_logs() -> None:
     """Sets what must stand before TensorFlow is imported, for this process and those it starts."""
@@ -23,6 +25,9 @@ def silence_logs() -> None:
 
 def import_tensorflow(verbose: bool = False) -> ModuleType:
     """Imports TensorFlow with its faster kernels; its lines about devices are held back unless `verbose`."""
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if backend != "tensorflow":
+        raise InputError(f"`KERAS_BACKEND` must be tensorflow for this command. Received: {backend!r}")
     # Off by default on many processors; a training step takes a quarter less with it.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     with contextlib.nullcontext() if verbose else held_back_error_stream():

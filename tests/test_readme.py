@@ -13,8 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+PLAIN_KERAS = (ROOT / "docs" / "model_directory.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def commands() -> list[str]:
@@ -41,7 +44,7 @@ def test_the_tour_runs(tmp_path):
         pytest.skip("the tour asks the server with curl, which is not installed")
     scripts = Path(sys.executable).parent
     script = "\n".join(["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", *commands()])
-    for number, block in enumerate(blocks("python")):
+    for number, block in enumerate([*blocks("python"), *blocks("python", PLAIN_KERAS)]):
         (tmp_path / f"block_{number}.py").write_text(block, encoding="utf-8")
         script += f"\npython block_{number}.py"
     done = subprocess.run(

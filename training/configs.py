@@ -23,16 +23,22 @@ class Settings:
     """What every settings class can do."""
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Builds the settings; an unknown or missing key raises `InputError` with the known ones."""
+    def from_dict(cls, values: dict[str, Any], name: str | None = None) -> Self:
+        """Builds the settings; an unknown or missing key raises `InputError` with the known ones.
+
+        Args:
+            values: the fields.
+            name: what error messages call the settings; the class's name when not given.
+        """
+        name = name or cls.__name__
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]
         known = [field.name for field in fields]
         if unknown := sorted(values.keys() - set(known)):
-            raise InputError(f"Unknown `{cls.__name__}` keys: {unknown}. Known keys: {known}")
+            raise InputError(f"Unknown `{name}` keys: {unknown}. Known keys: {known}")
         for field in fields:
             no_default = field.default is _REQUIRED and field.default_factory is _REQUIRED
             if no_default and field.name not in values:
-                raise InputError(f"`{cls.__name__}` needs the key {field.name!r}. Received: {sorted(values)}")
+                raise InputError(f"`{name}` needs the key {field.name!r}. Received: {sorted(values)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,8 +48,9 @@ class Settings:
 
 def _check_range(config: Any, name: str, low: float, high: float, *, low_open: bool = False) -> None:
     value = getattr(config, name)
-    if not (low < value if low_open else low <= value) or not value <= high:
-        rule = f"{'more than' if low_open else 'at least'} {low}" + (f" and at most {high}" if high < 1e18 else "")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (low < value if low_open else low <= value) or not value <= high:
+        rule = f"a number {'more than' if low_open else 'of at least'} {low} and at most {high:g}"
         raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
 
 
@@ -115,6 +122,17 @@ class PhaseConfig(Settings):
     batch_size: int | None = setting(None, help="examples per step over all replicas; the run's when not given")
 
 
+DEFAULT_PHASES = (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1))
+
+
+def _phase(value: Any) -> PhaseConfig:
+    if isinstance(value, PhaseConfig):
+        return value
+    if not isinstance(value, dict):
+        raise InputError(f"`phases` must be a list of {{length, share, batch_size}}. Received: {value!r}")
+    return PhaseConfig.from_dict(value, name="phases")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainConfig(Settings):
     """Pretrain BERT with masked language modelling and next-sentence prediction."""
@@ -127,8 +145,7 @@ class PretrainConfig(Settings):
     steps: int = setting(1_000_000, help="training steps over all phases")
     batch_size: int = setting(256, help="examples per step over all replicas")
     phases: tuple[PhaseConfig, ...] = setting(
-        (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1)),
-        help="stretches of the run, as a list of {length, share, batch_size}",
+        DEFAULT_PHASES, help="stretches of the run, as a list of {length, share, batch_size}"
     )
     micro_batches: int = setting(1, help="parts that a replica's batch is worked through in; saves memory")
     learning_rate: float = setting(1e-4, help="highest learning rate, reached after the warm-up")
@@ -155,7 +172,7 @@ class PretrainConfig(Settings):
     keep_checkpoints: int = setting(3, help="last checkpoints kept")
 
     def __post_init__(self) -> None:
-        phases = tuple(PhaseConfig.from_dict(p) if isinstance(p, dict) else p for p in self.phases)
+        phases = tuple(_phase(phase) for phase in self.phases)
         object.__setattr__(self, "phases", phases)
         for name in ("steps", "batch_size", "micro_batches", "steps_per_execution", "keep_checkpoints"):
             _check_range(self, name, 1, _ANY)

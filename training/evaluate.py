@@ -12,6 +12,7 @@ from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
 from .examples.prepared_data import PreparedData
 from .held_out import HeldOut, describe
+from .model_choice import check_same_tokens, model_directory
 from .run_directory import write_json
 
 
@@ -56,12 +57,6 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     return results
 
 
-def model_directory(path: str | Path) -> Path:
-    """Returns the model directory that `path` is, or that of the run directory that it is."""
-    inner = Path(path) / "model"
-    return inner if (inner / "config.json").is_file() else Path(path)
-
-
 def _lengths(config: EvaluateConfig, data: PreparedData) -> tuple[int, ...]:
     lengths = config.lengths or data.lengths
     if not any(data.count("held_out", length) for length in lengths):
@@ -78,6 +73,7 @@ def _check_fit(model: BertPretrainer, data: PreparedData, lengths: tuple[int, ..
             "`data` must not have a larger vocabulary than the model. "
             f"Received: {data.tokenizer.vocab_size} tokens in the data, {model.config.vocab_size} in {config.model!r}"
         )
+    check_same_tokens("data", config.model, data)
     if max(lengths) > model.config.max_position_embeddings:
         raise InputError(
             "`lengths` must be at most the model's `max_position_embeddings`, "

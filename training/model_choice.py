@@ -1,5 +1,6 @@
-"""Which model a run trains, and whether it fits the data."""
+"""Which model a run trains, and whether a model fits the data."""
 
+import json
 from pathlib import Path
 
 from keras_bert_impl.checkpoints import hugging_face
@@ -7,12 +8,18 @@ from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.presets import get_preset
+from keras_bert_impl.tokenization.tokenizer_config import read_options
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from .configs import PretrainConfig
-from .evaluate import model_directory
+from .configs import DEFAULT_PHASES, PretrainConfig
 from .examples.prepared_data import PreparedData
 from .phases import Phase
+
+
+def model_directory(path: str | Path) -> Path:
+    """Returns the model directory that `path` is, or that of the run directory that it is."""
+    inner = Path(path) / "model"
+    return inner if (inner / "config.json").is_file() else Path(path)
 
 
 def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
@@ -39,7 +46,8 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
         if phase.length not in data.lengths:
             raise InputError(
                 "`phases` must have lengths that the data was prepared for: "
-                f"{', '.join(map(str, data.lengths))}. Received: length={phase.length}, data={config.data!r}"
+                f"{', '.join(map(str, data.lengths))}{_how_to_give_phases(config, data)}. "
+                f"Received: length={phase.length}, data={config.data!r}"
             )
         if phase.length > model.max_position_embeddings:
             raise InputError(
@@ -52,7 +60,7 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
             f"Received: {data.tokenizer.vocab_size} tokens in {config.data!r}, vocab_size={model.vocab_size}"
         )
     if config.init is not None:
-        _check_same_vocabulary(config.init, data)
+        check_same_tokens("init", config.init, data)
 
 
 def make_model(config: PretrainConfig, model: BertConfig) -> BertPretrainer:
@@ -62,16 +70,40 @@ def make_model(config: PretrainConfig, model: BertConfig) -> BertPretrainer:
     return BertPretrainer.from_pretrained(model_directory(config.init), dtype=config.dtype, seed=config.seed)
 
 
-def _check_same_vocabulary(init: str | Path, data: PreparedData) -> None:
-    directory = model_directory(init)
+def check_same_tokens(argument: str, model: str | Path, data: PreparedData) -> None:
+    """Raises `InputError` if a model's tokenizer is known and is not the one the data was prepared with.
+
+    Args:
+        argument: what the message asks the user to change, `"init"` or `"data"`.
+        model: model directory or run directory.
+        data: the prepared data.
+    """
+    directory = model_directory(model)
     if not (directory / "vocab.txt").is_file():
         return
-    theirs, ours = WordPieceTokenizer.from_pretrained(directory).vocabulary, data.tokenizer.vocabulary
+    tokenizer = WordPieceTokenizer.from_pretrained(directory)
+    source = "of the model" if argument == "data" else "that the data was prepared with"
+    model_is = f"{'model' if argument == 'data' else argument}={str(model)!r}"
+    data_is = f"data={str(data.directory)!r}"
+    theirs, ours = tokenizer.vocabulary, data.tokenizer.vocabulary
     if theirs != ours:
-        place = next(
-            (i for i, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), min(len(theirs), len(ours))
-        )
+        pairs = zip(theirs, ours, strict=False)
+        place = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(theirs), len(ours)))
         raise InputError(
-            "`init` must have the vocabulary that the data was prepared with. "
-            f"Received: init={str(init)!r}, whose vocabulary differs from token {place} on"
+            f"`{argument}` must have the vocabulary {source}. "
+            f"Received: {data_is if argument == 'data' else model_is}, whose vocabulary differs from token {place} on"
         )
+    # A directory that says nothing of it is taken to be right.
+    if "lowercase" in read_options(directory) and tokenizer.lowercase != data.tokenizer.lowercase:
+        raise InputError(
+            f"`{argument}` must have the lower-casing {source}. Received: {model_is} with "
+            f"lowercase={tokenizer.lowercase}, {data_is} with lowercase={data.tokenizer.lowercase}"
+        )
+
+
+def _how_to_give_phases(config: PretrainConfig, data: PreparedData) -> str:
+    if config.phases != DEFAULT_PHASES:
+        return ""
+    lengths = " and ".join(str(phase.length) for phase in DEFAULT_PHASES)
+    example = json.dumps([{"length": data.lengths[0], "share": 1}])
+    return f"; the default ones are of {lengths} tokens, others are given as in --phases '{example}'"

@@ -180,11 +180,13 @@ class WordPieceTokenizer:
         """Returns the id of a token, and that of the unknown token if it is not in the vocabulary."""
         return self.start_pieces.get(token, self.unk_token_id)
 
-    def tokenize(self, text: str, keep_special_tokens: bool = True) -> list[str]:
+    def tokenize(self, text: str, *, keep_special_tokens: bool = True) -> list[str]:
         """Returns the pieces of the text as strings."""
-        return [self.vocabulary[token_id] for token_id in self.encode_ids(text, keep_special_tokens)]
+        return [
+            self.vocabulary[token_id] for token_id in self.encode_ids(text, keep_special_tokens=keep_special_tokens)
+        ]
 
-    def encode_ids(self, text: str, keep_special_tokens: bool = True) -> list[int]:
+    def encode_ids(self, text: str, *, keep_special_tokens: bool = True) -> list[int]:
         """Returns the ids of the pieces: the fast way, where offsets are not wanted."""
         ids: list[int] = []
         stretch_ids = self._stretch_ids
@@ -196,7 +198,7 @@ class WordPieceTokenizer:
                 ids += stretch_ids[stretch]
         return ids
 
-    def encode(self, text: str, keep_special_tokens: bool = True) -> Encoding:
+    def encode(self, text: str, *, keep_special_tokens: bool = True) -> Encoding:
         """Returns ids, tokens and offsets of the pieces.
 
         The offsets are in order and never overlap, except for pieces that were made from one and the same

@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -252,3 +254,55 @@ def test_output_that_has_content_is_refused(mistake, corpus, vocab, tmp_path):
     sentence = mistake("prepare", corpus, "--vocab", vocab, "--output", tmp_path)
     assert "output" in sentence
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_another_keras_backend_is_a_sentence(mistake, monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert "KERAS_BACKEND" in mistake("fill-mask", tmp_path, "[MASK]")
+
+
+def test_an_empty_or_odd_config_file_is_a_sentence(mistake, tmp_path):
+    config = tmp_path / "run.yaml"
+    for content in ("", "- 1\n", "steps: null\n"):
+        config.write_text(content)
+        mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--config", config)
+    config.write_bytes(b"\xff\xfe")
+    mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--config", config)
+
+
+@pytest.mark.parametrize("number,code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_command_leaves_nothing_and_says_so(vocab, tmp_path, number, code):
+    text = write_toy_corpus(tmp_path / "long.txt", count=30_000)
+    command = ["prepare", str(text), "--vocab", str(vocab), "--output", str(tmp_path / "new" / "data")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keras_bert_console", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not list(tmp_path.glob("new/.data.*")) and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.5)  # the workers are at it
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert errors.splitlines()[-1:] == ["Interrupted."] and "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == [text]
+
+
+def test_a_closed_standard_output_is_no_error(data):
+    script = f"{sys.executable} -m keras_bert_console inspect {data} >&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_space_is_a_sentence_whoever_finds_it(mistake, monkeypatch, tmp_path):
+    class ResourceExhaustedError(Exception):
+        """As TensorFlow's, which is no OSError."""
+
+    def full(options):
+        raise ResourceExhaustedError("{{function_node}} x; No space left on device [Op:SaveV2]")
+
+    command = dataclasses.replace(COMMANDS["inspect"], run=full)
+    monkeypatch.setitem(COMMANDS, "inspect", command)
+    assert "No space left on device" in mistake("inspect", tmp_path)

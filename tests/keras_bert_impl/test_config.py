@@ -64,3 +64,20 @@ def test_config_and_presets_open_no_tensorflow():
         "sys.exit(any(name in sys.modules for name in ('tensorflow', 'keras', 'numpy')))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "field,value",
+    [
+        ("hidden_size", 2**31),
+        ("hidden_dropout_prob", "x"),
+        ("hidden_dropout_prob", None),
+        ("layer_norm_eps", "x"),
+        ("initializer_range", [1]),
+        ("pad_token_id", "a"),
+        ("pad_token_id", 1.5),
+    ],
+)
+def test_values_of_the_wrong_kind_are_a_sentence(field, value):
+    with pytest.raises(InputError, match=f"`{field}` must be .*Received: {field}="):
+        BertConfig(**{"vocab_size": 10, field: value})

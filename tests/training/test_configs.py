@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.training.configs import PrepareConfig, VocabConfig
+from keras_bert_impl.training.configs import PrepareConfig, PretrainConfig, VocabConfig
 
 PREPARE = {"inputs": ["a.txt"], "vocab": "vocab.txt", "output": "data"}
 VOCAB = {"inputs": ["a.txt"], "output": "vocab.txt"}
@@ -51,3 +51,19 @@ def test_vocabulary_settings_are_checked(values: dict, message: str):
 def test_a_missing_setting_is_named():
     with pytest.raises(InputError, match=r"`VocabConfig` needs the key 'output'\. Received: \['inputs'\]"):
         VocabConfig.from_dict({"inputs": ["a.txt"]})
+
+
+@pytest.mark.parametrize(
+    ("phases", "message"),
+    [
+        ([{"length": 64}], r"`phases` needs the key 'share'\. Received: \['length'\]"),
+        (
+            [{"length": 64, "share": 1, "size": 2}],
+            r"Unknown `phases` keys: \['size'\]\. Known keys: \['length', 'share'",
+        ),
+        ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, batch_size\}\. Received: 'length'"),
+    ],
+)
+def test_a_mistake_in_a_phase_names_the_argument(phases, message: str):
+    with pytest.raises(InputError, match=message):
+        PretrainConfig.from_dict({"data": "data", "run": "run", "phases": phases})

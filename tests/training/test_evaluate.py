@@ -109,6 +109,30 @@ def test_model_that_does_not_fit_the_data_is_refused(prepared, tmp_path, changes
         evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared)))
 
 
+def test_data_with_another_vocabulary_is_refused(model, prepared, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    vocabulary = tmp_path / "model" / "vocab.txt"
+    tokens = vocabulary.read_text().splitlines()
+    tokens[8], tokens[9] = tokens[9], tokens[8]
+    vocabulary.write_text("".join(f"{token}\n" for token in tokens))
+    with pytest.raises(InputError, match=r"`data` must have the vocabulary of the model\. .*differs from token 8 on"):
+        evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared)))
+    vocabulary.write_text("".join(f"{token}\n" for token in [*PreparedData(prepared).tokenizer.vocabulary, "more"]))
+    with pytest.raises(InputError, match=r"`data` must have the vocabulary of the model\. .*differs from token 26 on"):
+        evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared)))
+
+
+def test_data_with_other_lower_casing_is_refused(model, prepared, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    options = tmp_path / "model" / "tokenizer_config.json"
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"do_lower_case": False}))
+    message = r"`data` must have the lower-casing of the model\. Received: .*lowercase=False, data=.*lowercase=True"
+    with pytest.raises(InputError, match=message):
+        evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared), lengths=(16,)))
+    options.unlink()
+    assert evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared), lengths=(16,), examples=4))
+
+
 def test_a_model_of_no_finite_loss_is_refused(model, prepared, tmp_path):
     network = BertPretrainer.from_pretrained(model)
     network.weights[0].assign(np.full(network.weights[0].shape, np.nan, "float32"))

@@ -15,7 +15,7 @@ from pretraining_runs import assert_same_run, lines_of, small_config
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
-from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig, PrepareConfig
+from keras_bert_impl.training.configs import DEFAULT_PHASES, EvaluateConfig, PhaseConfig, PrepareConfig
 from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
@@ -195,6 +195,11 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
     [
         ({"phases": (PhaseConfig(length=24, share=1),)}, r"`phases` must have lengths that the data.*16, 32\. .*24"),
         (
+            {"phases": DEFAULT_PHASES},
+            r"prepared for: 16, 32; the default ones are of 128 and 512 tokens, others are given as in "
+            r"--phases '\[\{\"length\": 16, \"share\": 1\}\]'\. Received: length=128",
+        ),
+        (
             {"model": pretraining_runs.MODEL | {"max_position_embeddings": 31}},
             r"`max_position_embeddings`, 31\. Received: length=32",
         ),
@@ -226,6 +231,15 @@ def test_init_with_another_vocabulary_is_refused(finished, prepared, tmp_path):
     tokens[8], tokens[9] = tokens[9], tokens[8]
     (model / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
     with pytest.raises(InputError, match=r"`init` must have the vocabulary.*differs from token 8 on"):
+        pretrain(small_config(prepared, tmp_path / "run", init=str(model), model=None))
+
+
+def test_init_with_other_lower_casing_is_refused(finished, prepared, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(finished[0] / "model", model)
+    options = model / "tokenizer_config.json"
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"do_lower_case": False}))
+    with pytest.raises(InputError, match=r"`init` must have the lower-casing .*lowercase=False.*lowercase=True"):
         pretrain(small_config(prepared, tmp_path / "run", init=str(model), model=None))
 
 

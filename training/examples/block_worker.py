@@ -12,7 +12,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..corpus.sentences import SentenceSplitter
 from .blocks import Block
-from .pairs import PairMaker
+from .pairs import PairCounts, PairMaker
 from .shards import SPLITS, example_ids, rows_of_pairs, shard_paths, write_array
 
 
@@ -42,7 +42,7 @@ class LengthCounts:
     examples: int
     tokens: int
     random_next: int
-    unpaired_sentences: int
+    pairs: PairCounts
 
 
 @dataclasses.dataclass
@@ -101,14 +101,14 @@ class BlockWorker:
     def _write_shard(self, block: Block, documents: Sequence[list[list[int]]], length: int) -> LengthCounts:
         settings = self.settings
         maker = PairMaker(length, settings.short_seq_prob, settings.next_sentence_prob)
-        pairs, unpaired = [], 0
+        pairs, counts = [], PairCounts()
         for number in range(settings.passes):
             key = np.random.SeedSequence(
                 (settings.seed % 2**64, SPLITS.index(block.split), length, block.number, number)
             )
-            made, left = maker.pairs_of_block(documents, np.random.Generator(np.random.Philox(key)))
+            made, found = maker.pairs_of_block(documents, np.random.Generator(np.random.Philox(key)))
             pairs += made
-            unpaired += left
+            counts += found
         ids = example_ids(settings.seed, block.split, length, block.number, len(pairs))
         tokens, examples = rows_of_pairs(
             pairs,
@@ -124,5 +124,5 @@ class BlockWorker:
             examples=len(pairs),
             tokens=tokens.size,
             random_next=sum(pair.next_sentence_label for pair in pairs),
-            unpaired_sentences=unpaired,
+            pairs=counts,
         )

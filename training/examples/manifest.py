@@ -11,6 +11,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from ..configs import PrepareConfig
 from ..corpus.survey import DUPLICATE, HELD_OUT, TRAIN, Survey
 from .block_worker import BlockCounts, LengthCounts
+from .pairs import PairCounts
 from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
 
 # Neither changes the result, so neither belongs in the manifest.
@@ -95,6 +96,9 @@ def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
     examples = sum(shard.examples for shard in shards)
     tokens = sum(shard.tokens for shard in shards)
     random_next = sum(shard.random_next for shard in shards)
+    pairs = PairCounts()
+    for shard in shards:
+        pairs += shard.pairs
     return {
         "examples": examples,
         "shards": [shard.examples for shard in shards],
@@ -102,7 +106,12 @@ def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
         "mean_fill": tokens / (length * examples) if examples else None,
         "random_next_share": random_next / examples if examples else None,
         "true_next_share": 1 - random_next / examples if examples else None,
-        "unpaired_sentences": sum(shard.unpaired_sentences for shard in shards),
+        "single_sentence_chunks": pairs.single_sentence_chunks,
+        "own_tokens": pairs.kept_tokens + pairs.truncated_tokens + pairs.unpaired_tokens,
+        "kept_tokens": pairs.kept_tokens,
+        "truncated_tokens": pairs.truncated_tokens,
+        "unpaired_sentences": pairs.unpaired_sentences,
+        "unpaired_tokens": pairs.unpaired_tokens,
     }
 
 

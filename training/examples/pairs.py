@@ -25,6 +25,33 @@ class Pair(NamedTuple):
     next_sentence_label: int
 
 
+@dataclasses.dataclass
+class PairCounts:
+    """What became of a block's sentences and tokens.
+
+    Every token has one place of its own, in a first part or in a true second one. There it is kept or cut off,
+    or its sentence is left out; a random second part borrows tokens that have their place elsewhere.
+
+    Attributes:
+        kept_tokens: tokens that stand in their own place.
+        truncated_tokens: tokens cut off there because the pair was longer than the row.
+        unpaired_sentences: single sentences that found no partner.
+        unpaired_tokens: tokens of these.
+        single_sentence_chunks: pairs whose second part had to be random, for the chunk was a single sentence.
+    """
+
+    kept_tokens: int = 0
+    truncated_tokens: int = 0
+    unpaired_sentences: int = 0
+    unpaired_tokens: int = 0
+    single_sentence_chunks: int = 0
+
+    def __iadd__(self, other: "PairCounts") -> "PairCounts":
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        return self
+
+
 @dataclasses.dataclass(frozen=True)
 class PairMaker:
     """Cuts documents into sentence pairs.
@@ -36,8 +63,8 @@ class PairMaker:
     Args:
         length: tokens of a row, [CLS] and two [SEP] included.
         short_seq_prob: share of the documents with a shorter target.
-        next_sentence_prob: share of the pairs whose second part is random. Apart from that a chunk of a
-            single sentence always takes a random one. At 0 no pair does.
+        next_sentence_prob: share of the pairs whose second part is random, among those made of two or more
+            sentences; a chunk of a single sentence always takes a random one. At 0 no pair does.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), appendix A.2.
@@ -49,8 +76,8 @@ class PairMaker:
 
     def pairs_of_block(
         self, documents: Sequence[Sequence[Sentence]], rng: np.random.Generator
-    ) -> tuple[list[Pair], int]:
-        """Returns the pairs of all documents, and how many single sentences could not be paired.
+    ) -> tuple[list[Pair], PairCounts]:
+        """Returns the pairs of all documents, and what became of their tokens.
 
         Args:
             documents: each a list of sentences, each a list of token ids; none of them empty, no two
@@ -58,21 +85,25 @@ class PairMaker:
             rng: source of every choice.
         """
         pairs: list[Pair] = []
-        unpaired = 0
+        counts = PairCounts()
         for index in range(len(documents)):
-            unpaired += self._pairs_of_document(documents, index, rng, pairs)
-        return pairs, unpaired
+            self._pairs_of_document(documents, index, rng, pairs, counts)
+        return pairs, counts
 
     def _pairs_of_document(
-        self, documents: Sequence[Sequence[Sentence]], index: int, rng: np.random.Generator, pairs: list[Pair]
-    ) -> int:
+        self,
+        documents: Sequence[Sequence[Sentence]],
+        index: int,
+        rng: np.random.Generator,
+        pairs: list[Pair],
+        counts: PairCounts,
+    ) -> None:
         document = documents[index]
         most = self.length - SPECIAL_TOKENS
         target = most
         if rng.random() < self.short_seq_prob:
             target = int(rng.integers(2, most + 1))
         may_be_random = len(documents) > 1 and self.next_sentence_prob > 0
-        unpaired = 0
         start = 0
         while start < len(document):
             end, size = start, 0
@@ -87,15 +118,21 @@ class PairMaker:
                 second = self._random_part(documents, index, middle, target - len(first), rng)
             if second is not None:
                 pairs.append(_truncated(first, second, RANDOM_NEXT, most, rng))
+                kept, own = len(pairs[-1].first), len(first)
+                counts.single_sentence_chunks += middle == end
                 start = middle
             elif middle < end:
                 second = list(chain.from_iterable(document[middle:end]))
                 pairs.append(_truncated(first, second, TRUE_NEXT, most, rng))
+                kept, own = len(pairs[-1].first) + len(pairs[-1].second), len(first) + len(second)
                 start = end
             else:
-                unpaired += 1
+                counts.unpaired_sentences += 1
+                counts.unpaired_tokens += len(first)
+                kept, own = 0, 0
                 start = end
-        return unpaired
+            counts.kept_tokens += kept
+            counts.truncated_tokens += own - kept
 
     @staticmethod
     def _random_part(

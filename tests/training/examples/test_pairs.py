@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from keras_bert_impl.training.corpus.readers import find_files, read_documents
-from keras_bert_impl.training.examples.pairs import RANDOM_NEXT, TRUE_NEXT, Pair, PairMaker
+from keras_bert_impl.training.examples.pairs import RANDOM_NEXT, TRUE_NEXT, Pair, PairCounts, PairMaker
 
 # Every token of a block is another number, so that a part tells where it comes from.
 shapes = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6)
@@ -33,7 +33,7 @@ def is_run(tokens: list[int]) -> bool:
 def test_pairs_are_what_their_label_says(shape, length, short_seq_prob, next_sentence_prob, seed):
     documents = numbered(shape)
     home = {token: number for number, document in enumerate(documents) for sentence in document for token in sentence}
-    pairs, unpaired = PairMaker(length, short_seq_prob, next_sentence_prob).pairs_of_block(documents, philox(seed))
+    pairs, counts = PairMaker(length, short_seq_prob, next_sentence_prob).pairs_of_block(documents, philox(seed))
     for pair in pairs:
         assert pair.first and pair.second
         assert len(pair.first) + len(pair.second) + 3 <= length
@@ -44,7 +44,7 @@ def test_pairs_are_what_their_label_says(shape, length, short_seq_prob, next_sen
             assert home[pair.first[0]] == home[pair.second[0]]
             assert pair.first[-1] < pair.second[0]
     if len(documents) > 1 and next_sentence_prob > 0:
-        assert unpaired == 0
+        assert counts.unpaired_sentences == 0
     elif next_sentence_prob == 0 or len(documents) == 1:
         assert all(pair.next_sentence_label == TRUE_NEXT for pair in pairs)
 
@@ -70,26 +70,49 @@ def test_the_same_seed_gives_the_same_pairs(shape, length, seed):
 
 
 def test_a_single_sentence_takes_a_random_partner():
-    pairs, unpaired = PairMaker(16).pairs_of_block([[[1, 2]], [[3, 4]]], philox(0))
-    assert unpaired == 0
+    pairs, counts = PairMaker(16).pairs_of_block([[[1, 2]], [[3, 4]]], philox(0))
+    assert counts == PairCounts(kept_tokens=4, single_sentence_chunks=2)
     assert pairs == [Pair([1, 2], [3, 4], RANDOM_NEXT), Pair([3, 4], [1, 2], RANDOM_NEXT)]
 
 
 def test_a_lone_document_gives_true_successors_and_counts_what_is_left():
     sentences = [[number] * 20 for number in range(5)]
-    pairs, unpaired = PairMaker(16, short_seq_prob=0).pairs_of_block([sentences], philox(0))
+    pairs, counts = PairMaker(16, short_seq_prob=0).pairs_of_block([sentences], philox(0))
     assert [(pair.first[0], pair.second[0], pair.next_sentence_label) for pair in pairs] == [(0, 1, 0), (2, 3, 0)]
-    assert unpaired == 1
+    # 40 tokens stand for a pair that has room for 13.
+    assert counts == PairCounts(kept_tokens=26, truncated_tokens=54, unpaired_sentences=1, unpaired_tokens=20)
+
+
+def test_a_random_part_that_is_cut_loses_nothing_but_a_first_part_does():
+    pairs, counts = PairMaker(16, short_seq_prob=0).pairs_of_block([[[1] * 9], [[2] * 3]], philox(0))
+    # Room for 13: 9 and 3 fit. Both sentences have their own place in a first part.
+    assert counts == PairCounts(kept_tokens=12, single_sentence_chunks=2)
+    pairs, counts = PairMaker(16, short_seq_prob=0).pairs_of_block([[[1] * 20], [[2] * 3]], philox(0))
+    # 20 and 3: the longer one loses 10, in the first pair from its own place, in the second pair as a guest.
+    assert [(len(pair.first), len(pair.second)) for pair in pairs] == [(10, 3), (3, 10)]
+    assert counts == PairCounts(kept_tokens=13, truncated_tokens=10, single_sentence_chunks=2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(shapes, st.integers(8, 64), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32))
+def test_every_token_is_kept_cut_off_or_left_out(shape, length, short_seq_prob, next_sentence_prob, seed):
+    documents = numbered(shape)
+    pairs, counts = PairMaker(length, short_seq_prob, next_sentence_prob).pairs_of_block(documents, philox(seed))
+    kept = [token for pair in pairs for token in pair.first]
+    kept += [token for pair in pairs if pair.next_sentence_label == TRUE_NEXT for token in pair.second]
+    assert counts.kept_tokens == len(kept) == len(set(kept))
+    read = sum(len(sentence) for document in documents for sentence in document)
+    assert counts.kept_tokens + counts.truncated_tokens + counts.unpaired_tokens == read
 
 
 def test_a_successor_with_the_same_words_elsewhere_is_never_labelled_random():
     # The other document has nothing but the true next sentence.
     documents = [[[1, 2], [7, 8]], [[7, 8]]]
     for seed in range(50):
-        pairs, unpaired = PairMaker(16).pairs_of_block(documents, philox(seed))
+        pairs, counts = PairMaker(16).pairs_of_block(documents, philox(seed))
         of_first = [pair for pair in pairs if pair.first == [1, 2]]
         assert of_first == [Pair([1, 2], [7, 8], TRUE_NEXT)]
-        assert unpaired == 0
+        assert counts.unpaired_sentences == 0
 
 
 def test_half_of_the_pairs_are_random():

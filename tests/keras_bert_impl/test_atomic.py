@@ -1,0 +1,85 @@
+"""Outputs appear whole or not at all."""
+
+import os
+import stat
+
+import pytest
+
+from keras_bert_impl import InputError, atomic
+from keras_bert_impl.atomic import atomic_directory, atomic_file, check_new_directory
+
+
+def test_a_file_appears_only_when_the_block_ends_well(tmp_path):
+    target = tmp_path / "new" / "file.txt"
+    with pytest.raises(RuntimeError), atomic_file(target) as file:
+        file.write("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with atomic_file(target) as file:
+        file.write("whole")
+        assert not target.exists()
+    assert target.read_text() == "whole"
+    assert [path.name for path in target.parent.iterdir()] == ["file.txt"]
+
+
+def test_an_old_file_stays_when_the_block_fails(tmp_path):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), atomic_file(target):
+        raise RuntimeError
+    assert target.read_text() == "old"
+
+
+def test_devices_and_pipes_are_never_replaced(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, tmp_path):
+        with pytest.raises(InputError, match="must be new or a regular file"), atomic_file(path):
+            pass
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_a_link_is_followed(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with atomic_file(link) as file:
+        file.write("new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+@pytest.mark.parametrize("at_one_stroke", [True, False])
+def test_a_directory_is_swapped_whole(tmp_path, monkeypatch, at_one_stroke):
+    if not at_one_stroke:
+        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+    target = tmp_path / "model"
+    for content in ("first", "second"):
+        with atomic_directory(target, replace=True) as temporary:
+            (temporary / "weights").write_text(content)
+        assert (target / "weights").read_text() == content
+        assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(OSError), atomic_directory(target) as temporary:
+        (temporary / "weights").write_text("third")
+    assert (target / "weights").read_text() == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_a_kill_between_two_renames_left_is_mended(tmp_path):
+    old = tmp_path / ".model.abc.old"
+    old.mkdir()
+    (old / "weights").write_text("last")
+    (tmp_path / ".model.xyz.partial").mkdir()
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "model", replace=True):
+        assert (tmp_path / "model" / "weights").read_text() == "last"
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_directory_with_content_is_refused(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis").touch()
+    with pytest.raises(InputError, match="`output` must be a new or empty directory"):
+        check_new_directory(tmp_path / "full", "output")
+    with pytest.raises(InputError, match="`output` must be a new or empty directory"):
+        check_new_directory(tmp_path / "full" / "thesis", "output")
+    assert check_new_directory(tmp_path / "new", "output") == tmp_path / "new"

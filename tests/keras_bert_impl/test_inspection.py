@@ -1,0 +1,57 @@
+"""`inspect` says what a directory holds."""
+
+import json
+
+import pytest
+
+from keras_bert_impl import InputError
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.inspection import describe, inspect
+from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("inspected") / "model"
+    config = BertConfig(vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    pretrainer = BertPretrainer(config)
+    pretrainer.save_pretrained(path)
+    return path, pretrainer
+
+
+def test_a_models_parameters_are_counted_by_part(model):
+    path, pretrainer = model
+    counts = inspect(path)["parameters"]
+    assert counts["total"] == pretrainer.count_params() == sum(v for k, v in counts.items() if k != "total")
+    assert {"embeddings", "blocks", "pooler", "masked-LM head", "next-sentence head"} < set(counts)
+    assert f"total: {counts['total']:,}" in describe(inspect(path))
+
+
+def test_prepared_data_shows_its_manifest(tmp_path):
+    (tmp_path / "manifest.json").write_text(json.dumps({"documents": {"train": 3}, "fill": 0.123456789, "notes": []}))
+    text = describe(inspect(tmp_path))
+    assert "kind: prepared data" in text and "train: 3" in text and "fill: 0.123457" in text
+
+
+def test_a_version_of_an_export_is_an_export(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"12345")
+    assert inspect(tmp_path)["versions"] == inspect(tmp_path / "1")["versions"] == {"1": {"bytes": 5}}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 20, (10**6).to_bytes(8, "little") + b"{}"])
+def test_weights_that_cannot_be_read_are_named(tmp_path, content):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.safetensors.*header cannot be read"):
+        inspect(tmp_path)
+
+
+def test_anything_else_is_refused(tmp_path):
+    with pytest.raises(InputError, match="must be a model, run, prepared data or export directory"):
+        inspect(tmp_path)
+    with pytest.raises(InputError, match="must be a directory"):
+        inspect(tmp_path / "nope")
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="readable JSON"):
+        inspect(tmp_path)
