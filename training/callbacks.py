@@ -84,6 +84,7 @@ class Recorder(AfterSteps):
         evaluate: returns held-out metrics; called when an evaluation is due.
         save: called with the step when a checkpoint is due.
         listeners: called with every line.
+        tell: called with the lines of steps after which an evaluation is due, also without held-out metrics.
 
     Raises:
         InputError: at the first milestone after a loss that is not a finite number, before anything is
@@ -101,6 +102,7 @@ class Recorder(AfterSteps):
         evaluate: Callable[[], Line],
         save: Callable[[int], Any],
         listeners: Sequence[Callable[[Line], Any]] = (),
+        tell: Callable[[Line], None] = lambda line: None,
     ) -> None:
         super().__init__(first_step)
         self.phase = phase
@@ -110,6 +112,7 @@ class Recorder(AfterSteps):
         self.evaluate = evaluate
         self.save = save
         self.listeners = listeners
+        self.tell = tell
         self._previous = first_step
         self._clock: tuple[float, int] | None = None
 
@@ -124,6 +127,8 @@ class Recorder(AfterSteps):
             self.log.append(line)
             for listener in self.listeners:
                 listener(line)
+            if "evaluate" in due:
+                self.tell(line)
             if "save" in due:
                 self.save(step)
             self.model.sums.reset_state()

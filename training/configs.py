@@ -5,6 +5,7 @@ its documentation; the defaults are the original BERT's unless the text says oth
 """
 
 import dataclasses
+import os
 from typing import Any, Self
 
 from keras_bert_impl.errors import InputError
@@ -50,11 +51,19 @@ def _check_range(config: Any, name: str, low: float, high: float, *, low_open: b
     value = getattr(config, name)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (low < value if low_open else low <= value) or not value <= high:
-        rule = f"a number {'more than' if low_open else 'of at least'} {low} and at most {high:g}"
+        rule = f"a number {'more than' if low_open else 'of at least'} {low}"
+        if high < _ANY or (number and value > high):
+            rule += f" and at most {high:g}"
         raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
 
 
 _ANY = float(2**62)
+
+
+def _list_of_files(inputs: Any) -> tuple[str, ...]:
+    if isinstance(inputs, str | bytes | os.PathLike):
+        raise InputError(f"`inputs` must be a list of files, not a single name. Received: inputs={inputs!r}")
+    return tuple(inputs)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,7 +77,7 @@ class VocabConfig(Settings):
     min_frequency: int = setting(2, help="a pair of pieces is merged only if it occurs this often")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", tuple(self.inputs))
+        object.__setattr__(self, "inputs", _list_of_files(self.inputs))
         if not self.inputs:
             raise InputError("`inputs` must name at least one text file. Received: inputs=()")
         _check_range(self, "size", 6, _ANY)
@@ -92,11 +101,17 @@ class PrepareConfig(Settings):
     )
     held_out_share: float = setting(0.05, help="share of the documents kept out of training, for evaluation")
     short_seq_prob: float = setting(0.1, help="share of examples made shorter than the length")
-    next_sentence_prob: float = setting(0.5, help="share of examples whose second part is a random one")
+    next_sentence_prob: float = setting(
+        0.5,
+        help="share of the chunks of two or more sentences whose second part is a random one; "
+        "a chunk of a single sentence always takes one, except at 0",
+    )
     passes: int = setting(1, help="times each document is cut into pairs anew (masks are new in every epoch anyway)")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", tuple(self.inputs))
+        object.__setattr__(self, "inputs", _list_of_files(self.inputs))
+        if not isinstance(self.lengths, list | tuple) or not all(type(length) is int for length in self.lengths):
+            raise InputError(f"`lengths` must be a list of whole numbers. Received: lengths={self.lengths!r}")
         object.__setattr__(self, "lengths", tuple(self.lengths))
         if not self.inputs:
             raise InputError("`inputs` must name at least one text file. Received: inputs=()")
@@ -120,6 +135,15 @@ class PhaseConfig(Settings):
     length: int = setting(help="sequence length, in tokens")
     share: float = setting(help="share of all steps")
     batch_size: int | None = setting(None, help="examples per step over all replicas; the run's when not given")
+
+    def __post_init__(self) -> None:
+        counts = [self.length] if self.batch_size is None else [self.length, self.batch_size]
+        whole = all(type(count) is int and count > 0 for count in counts)
+        if not whole or type(self.share) not in (int, float):
+            raise InputError(
+                "`phases` must have whole numbers from 1 on as length and batch_size, and numbers as share. "
+                f"Received: length={self.length!r}, share={self.share!r}, batch_size={self.batch_size!r}"
+            )
 
 
 DEFAULT_PHASES = (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1))

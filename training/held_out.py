@@ -52,6 +52,7 @@ class HeldOut:
             "unigram_loss": unigram_loss(self._token_counts, y["mask_labels"], y["mask_weights"]),
             "nsp_true_next_share": 1 - random_next,
             "nsp_random_next_share": random_next,
+            "nsp_majority_share": max(random_next, 1 - random_next),
             "examples": round(examples),
             "tokens": tokens,
             "predicted_tokens": round(float(y["mask_weights"].sum())),
@@ -83,5 +84,5 @@ def describe(length: int | str, record: dict[str, Any]) -> str:
         f"(unigram {record['unigram_loss']:.4f}), perplexity {record['mlm_perplexity']:.1f}, "
         f"accuracy {record['mlm_accuracy']:.1%} of {record['predicted_tokens']} tokens; "
         f"NSP accuracy {record['nsp_accuracy']:.1%} of {record['examples']} pairs "
-        f"({record['nsp_true_next_share']:.1%} true, {record['nsp_random_next_share']:.1%} random)"
+        f"(always the commoner label: {max(record['nsp_true_next_share'], record['nsp_random_next_share']):.1%})"
     )

@@ -15,7 +15,9 @@ from .distribution import make_strategy
 from .examples.prepared_data import MANIFEST, PreparedData
 from .held_out import HeldOut, describe
 from .input_pipeline import training_batches
+from .metrics_log import MetricsLog
 from .model_choice import check_fit, choose_model
+from .narrator import Narrator
 from .phases import Milestones, Phase, plan_phases
 from .report import write_report
 from .run import Run, Say, decided, start_run
@@ -54,8 +56,7 @@ def pretrain(
     directory = RunDirectory(config.run)
     directory.check(config, model_config, data.directory / MANIFEST)
     if directory.metrics.exists():
-        say(f"The run {directory.path} is finished; these are its stored metrics.")
-        return read_json(directory.metrics)
+        return _tell_finished(directory, say)
 
     run = start_run(config, data, directory, phases, model_config, strategy, say)
     train(run, callbacks)
@@ -67,12 +68,18 @@ def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
     best = BestModel(run.save_model, run.earlier)
     board = TensorBoard(run.directory.tensorboard, run.earlier)
     bar = progress_bar(run.config.steps, "step", "Pretraining", initial=run.step)
+    narrator = Narrator(
+        run.say,
+        clear=bar.clear,
+        vocab_size=run.trainer.pretrainer.config.vocab_size,
+        warmup_steps=run.config.warmup_steps or 0,
+    )
     with contextlib.closing(bar):
         for phase in run.phases:
             if run.step >= phase.last_step:
                 continue
             progress = Progress(bar, run.step)
-            recorder = make_recorder(run, phase, [board.write, best.consider, progress.show, _narrator(run.say, bar)])
+            recorder = make_recorder(run, phase, [board.write, best.consider, progress.show], narrator)
             train_phase(run, phase, [*callbacks, progress, recorder])
             if run.trainer.stop_training:
                 run.say(f"A callback ended the training after step {run.step}.")
@@ -99,7 +106,9 @@ def train_phase(run: Run, phase: Phase, callbacks: list[keras.callbacks.Callback
     run.trainer.fit(batches, steps_per_epoch=steps_left, shuffle=False, verbose=0, callbacks=callbacks)
 
 
-def make_recorder(run: Run, phase: Phase, listeners: list[Callable[[Line], Any]]) -> Recorder:
+def make_recorder(
+    run: Run, phase: Phase, listeners: list[Callable[[Line], Any]], tell: Callable[[Line], None]
+) -> Recorder:
     """Returns the callback that logs, evaluates and saves in a phase."""
     config = run.config
     held_out = None
@@ -109,7 +118,8 @@ def make_recorder(run: Run, phase: Phase, listeners: list[Callable[[Line], Any]]
     def evaluate() -> Line:
         if held_out is None:
             return {}
-        return {**held_out.measure(run.trainer), "unigram_loss": held_out.facts["unigram_loss"]}
+        facts = {name: held_out.facts[name] for name in ("unigram_loss", "nsp_majority_share")}
+        return {**held_out.measure(run.trainer), **facts}
 
     return Recorder(
         phase=phase,
@@ -124,28 +134,51 @@ def make_recorder(run: Run, phase: Phase, listeners: list[Callable[[Line], Any]]
         evaluate=evaluate,
         save=run.checkpoints.save,
         listeners=listeners,
+        tell=tell,
     )
 
 
 def finish(run: Run) -> dict[str, Any]:
     """Measures the best model on all held-out examples, and writes metrics and report."""
-    best = BestModel(lambda: None, run.log.lines()).best
+    lines = run.log.lines()
+    best = BestModel(lambda: None, lines).best
     if best is None:
-        run.say("The data has no held-out documents at the last length, so the model is that of the last step.")
+        run.say(
+            "The data has no held-out documents at the last length, so the model is that of the last step, "
+            f"training MLM loss {lines[-1]['mlm_loss']:.4f}."
+        )
         run.save_model()
     else:
         _load_weights(run.trainer.pretrainer, run)
+    best_step = best["step"] if best else run.step
+    longest = run.trainer.pretrainer.config.max_position_embeddings
+    lengths = [length for length in run.data.lengths if run.data.count("held_out", length) and length <= longest]
+    if lengths:
+        run.say(f"Measuring the {'best ' if best else ''}model (step {best_step}) on all held-out examples …")
     held_out = {}
-    for length in run.data.lengths:
-        if run.data.count("held_out", length) and length <= run.trainer.pretrainer.config.max_position_embeddings:
-            record = held_out[str(length)] = _held_out(run, length, limit=0).full_record(run.trainer)
-            run.say(describe(length, record))
-    metrics = {"steps": run.step, "best_step": best["step"] if best else run.step, "held_out": held_out}
-    say_report = write_report(run.directory.report, run.config, run.log.lines(), metrics)
-    run.say(say_report)
+    for length in lengths:
+        record = held_out[str(length)] = _held_out(run, length, limit=0).full_record(run.trainer)
+        run.say(describe(length, record))
+    metrics = {"steps": run.step, "best_step": best_step, "held_out": held_out}
+    run.say(write_report(run.directory.report, run.config, lines, metrics))
     write_json(run.directory.metrics, metrics)
-    run.say(f"Model: {run.directory.model}, of step {metrics['best_step']}")
+    run.say(_where(run.directory, metrics))
     return metrics
+
+
+def _tell_finished(directory: RunDirectory, say: Say) -> dict[str, Any]:
+    metrics = read_json(directory.metrics)
+    say(f"Run {str(directory.path)!r} is finished; its stored metrics:")
+    for length, record in metrics["held_out"].items():
+        say(describe(length, record))
+    if not metrics["held_out"]:
+        say(f"Training MLM loss {MetricsLog(directory.metrics_log).lines()[-1]['mlm_loss']:.4f}")
+    say(_where(directory, metrics))
+    return metrics
+
+
+def _where(directory: RunDirectory, metrics: dict[str, Any]) -> str:
+    return f"Model: {directory.model}, of step {metrics['best_step']}"
 
 
 def _held_out(run: Run, length: int, *, limit: int) -> HeldOut:
@@ -164,16 +197,3 @@ def _load_weights(pretrainer: BertPretrainer, run: Run) -> None:
     stored = BertPretrainer.from_pretrained(run.directory.model, dtype=run.config.dtype)
     for variable, value in zip(pretrainer.weights, stored.weights, strict=True):
         variable.assign(value)
-
-
-def _narrator(say: Say, bar: Any) -> Callable[[Line], None]:
-    def narrate(line: Line) -> None:
-        if "held_out_mlm_loss" in line:
-            bar.clear()
-            say(
-                f"Step {line['step']}, length {line['length']}: training loss {line['loss']:.3f}; held-out MLM loss "
-                f"{line['held_out_mlm_loss']:.3f} (unigram {line['held_out_unigram_loss']:.3f}), accuracy "
-                f"{line['held_out_mlm_accuracy']:.1%}, NSP accuracy {line['held_out_nsp_accuracy']:.1%}"
-            )
-
-    return narrate

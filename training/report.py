@@ -3,7 +3,8 @@
 import importlib.util
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +67,10 @@ def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
         form: `"svg"` for the picture as text, `"png"` for bytes.
     """
     import matplotlib
-    from matplotlib.figure import Figure
 
+    stream = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(10, 11), layout="constrained")
-        axes = figure.subplots(4, 2).flatten()
-        _draw(axes[0], lines, "Loss (MLM and NSP)", "loss")
-        _draw(axes[1], lines, "Learning rate", "learning_rate")
-        _draw(axes[2], lines, "MLM loss", "mlm_loss", plateau="held_out_unigram_loss")
-        _draw(axes[3], lines, "MLM accuracy", "mlm_accuracy")
-        _draw(axes[4], lines, "NSP loss", "nsp_loss", chance=0.6931)
-        _draw(axes[5], lines, "NSP accuracy", "nsp_accuracy", chance=0.5)
-        _draw(axes[6], lines, "Examples per second", "examples_per_second")
-        axes[7].set_axis_off()
-        stream = io.BytesIO()
+        figure = curves_figure(lines)
         figure.savefig(stream, format=form, dpi=80, metadata={"Date": None} if form == "svg" else None)
     if form != "svg":
         return stream.getvalue()
@@ -87,13 +78,39 @@ def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
     return text[text.index("<svg") :]
 
 
+def curves_figure(lines: Sequence[dict[str, Any]]) -> Any:
+    """Returns the matplotlib figure of `draw_curves`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 11), layout="constrained")
+    axes = figure.subplots(4, 2).flatten()
+    _draw(axes[0], lines, "Loss (MLM and NSP)", "loss")
+    _draw(axes[1], lines, "Learning rate", "learning_rate")
+    _draw(axes[2], lines, "MLM loss", "mlm_loss", "unigram model", lambda line: line.get("held_out_unigram_loss"))
+    _draw(axes[3], lines, "MLM accuracy", "mlm_accuracy")
+    _draw(axes[4], lines, "NSP loss", "nsp_loss", "label shares", _label_entropy)
+    _draw(axes[5], lines, "NSP accuracy", "nsp_accuracy", "commoner label", _majority_share)
+    _draw(axes[6], lines, "Examples per second", "examples_per_second")
+    axes[7].set_axis_off()
+    return figure
+
+
+def _majority_share(line: dict[str, Any]) -> float | None:
+    return line.get("held_out_nsp_majority_share")
+
+
+def _label_entropy(line: dict[str, Any]) -> float | None:
+    share = _majority_share(line)
+    return None if share is None else -sum(p * math.log(p) for p in (share, 1 - share) if p > 0)
+
+
 def _draw(
     axes: Any,
     lines: Sequence[dict[str, Any]],
     title: str,
     name: str,
-    plateau: str | None = None,
-    chance: float | None = None,
+    plateau: str = "",
+    plateau_of: Callable[[dict[str, Any]], float | None] = lambda line: None,
 ) -> None:
     axes.set_title(title, loc="left")
     axes.grid(alpha=0.3)
@@ -107,13 +124,22 @@ def _draw(
         once = phase == lines[0]["phase"]
         _curve(axes, in_phase, name, color=_TRAINING, label="training" if once else None)
         _curve(axes, in_phase, f"held_out_{name}", color=_HELD_OUT, marker="o", label="held out" if once else None)
-        if plateau and (values := [line[plateau] for line in in_phase if line.get(plateau) is not None]):
-            ends = [{"step": in_phase[end]["step"], plateau: values[-1]} for end in (0, -1)]
-            _curve(axes, ends, plateau, color=_PLATEAU, linestyle="--", label="unigram model" if once else None)
-    if chance is not None:
-        axes.axhline(chance, color=_PLATEAU, linestyle="--", linewidth=1.2, label="chance")
+        if values := [value for line in in_phase if (value := plateau_of(line)) is not None]:
+            ends = [in_phase[end]["step"] for end in (0, -1)]
+            label = plateau if plateau not in axes.get_legend_handles_labels()[1] else None
+            axes.plot(ends, [values[-1]] * 2, color=_PLATEAU, linestyle="--", linewidth=1.2, label=label)
     if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(frameon=False)
+        # Above the curves, at the end of the title's line.
+        axes.legend(
+            frameon=False,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            borderaxespad=0,
+            ncols=3,
+            columnspacing=1,
+            handlelength=1.5,
+            fontsize="small",
+        )
     axes.set_xlabel("step")
 
 

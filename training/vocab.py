@@ -10,6 +10,7 @@ from keras_bert_impl.tokenization.vocabulary import learn_vocabulary
 from .configs import VocabConfig
 from .corpus.readers import SourceFile, find_files, read_documents
 from .corpus.reading_progress import reading_progress
+from .corpus.wording import counted
 
 
 def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: None) -> Path:
@@ -44,7 +45,8 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
     except OSError as error:
         raise InputError(f"`output` could not be written: {error.strerror}. Received: {str(output)!r}") from None
     documents = sum(file.documents for file in files)
-    say(f"Learned a vocabulary of {len(vocabulary):,} tokens from {documents:,} documents: {output}")
+    tokens = counted(len(vocabulary), "token")
+    say(f"Learned a vocabulary of {tokens} from {counted(documents, 'document')}: {output}")
     return output
 
 

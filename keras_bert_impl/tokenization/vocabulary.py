@@ -43,7 +43,8 @@ def learn_vocabulary(
         lowercase: bool. As in `WordPieceTokenizer`.
         strip_accents: bool or None. As in `WordPieceTokenizer`; None: as `lowercase`.
         split_cjk: bool. As in `WordPieceTokenizer`.
-        min_frequency: int. A character gets a token, and two pieces are merged, only if seen this often.
+        min_frequency: int. Two pieces are merged only if seen this often. Characters need not be: each gets a
+            token at the start of a word and one inside it, most frequent first, in half of the size at most.
         say: called with a line about anything that did not come out as asked for.
 
     Raises:
@@ -61,12 +62,13 @@ def learn_vocabulary(
     words = count_words(texts, normalizer)
     if not words:
         raise InputError("`texts` must contain words to learn a vocabulary from. Received: none")
-    symbols = _choose_symbols(words, size - len(SPECIAL_TOKENS), min_frequency, say)
+    symbols = _choose_symbols(words, size - len(SPECIAL_TOKENS), normalizer, say)
     learnt = _merge(words, symbols, size - len(SPECIAL_TOKENS), min_frequency)
     if len(learnt) + len(SPECIAL_TOKENS) < size:
+        characters_alone = "it is too short for more than its single characters, for " * (len(learnt) == len(symbols))
         say(
-            f"the text gives only {len(learnt) + len(SPECIAL_TOKENS)} tokens, not {size}: "
-            f"no other pieces stand together at least {min_frequency} times"
+            f"the text gives only {len(learnt) + len(SPECIAL_TOKENS)} tokens, not {size}: {characters_alone}"
+            f"no {'two' if characters_alone else 'other'} pieces stand together at least {min_frequency} times"
         )
     return [*SPECIAL_TOKENS, *learnt]
 
@@ -96,21 +98,42 @@ def _add_words(words: Counter[str], stretches: Counter[str], normalizer: TextNor
         floor *= 2
 
 
-def _choose_symbols(words: Counter[str], room: int, min_frequency: int, say: Callable[[str], None]) -> list[str]:
-    """Returns the single-character tokens, most frequent first: at most half of the room, or a first one."""
+def _choose_symbols(
+    words: Counter[str], room: int, normalizer: TextNormalizer, say: Callable[[str], None]
+) -> list[str]:
+    """Returns the single-character tokens, most frequent first: at most half of the room, or a first one.
+
+    Last come those that this text does not have but another may: its characters where they did not stand.
+    """
     counts: Counter[str] = Counter()
     for word, count in words.items():
         counts[word[0]] += count
         for char in word[1:]:
             counts[CONTINUATION + char] += count
     in_order = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-    frequent = [symbol for symbol in in_order if counts[symbol] >= min_frequency]
-    chosen = frequent[: max(1, room // 2)]
-    if len(chosen) < len(frequent):
-        total = counts.total()
-        share = 1 - sum(counts[symbol] for symbol in chosen) / total
-        say(f"{len(frequent) - len(chosen)} rare characters get no token ({share:.2%} of the text's characters)")
-    return chosen
+    most = max(1, room // 2)
+    if len(in_order) > most:
+        lost = in_order[most:]
+        share = sum(counts[symbol] for symbol in lost) / counts.total()
+        characters = "1 rare character gets" if len(lost) == 1 else f"{len(lost)} rare characters get"
+        say(
+            f"{characters} no token ({share:.2%} of the text's characters), counted apart at the start of a word "
+            "and inside one; a larger size has room for more"
+        )
+    return [*in_order, *_unseen_symbols(in_order, normalizer)][:most]
+
+
+def _unseen_symbols(seen: list[str], normalizer: TextNormalizer) -> list[str]:
+    """Returns every character in the form, start or inside of a word, in which it was not seen but can stand."""
+    unseen = []
+    for symbol in seen:
+        char = symbol.removeprefix(CONTINUATION)
+        inside = CONTINUATION + char
+        other, example = (char, char) if symbol == inside else (inside, "a" + char)
+        if normalizer.word_texts(example) == [example]:
+            unseen.append(other)
+    known = set(seen)
+    return [symbol for symbol in unseen if symbol not in known]
 
 
 def _merge(words: Counter[str], symbols: list[str], size: int, min_frequency: int) -> list[str]:
@@ -121,7 +144,9 @@ def _merge(words: Counter[str], symbols: list[str], size: int, min_frequency: in
     code = {symbol: chr(_FIRST_SYMBOL + number) for number, symbol in enumerate(symbols)}
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_frequency, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, min_frequency=min_frequency, initial_alphabet=list(code.values()), show_progress=False
+    )
     tokenizer.train_from_iterator(_repeated(words, code), trainer)
     learnt = tokenizer.get_vocab()
     pieces = []

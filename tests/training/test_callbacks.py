@@ -34,6 +34,7 @@ def recorder(tmp_path, events):
         evaluate=events.note("evaluate", {"mlm_loss": 5.0}),
         save=events.note("save"),
         listeners=[lambda line: events.append(("line", line["step"]))],
+        tell=lambda line: events.append(("tell", line["step"])),
     )
     recorder.set_model(types.SimpleNamespace(sums=StepSums()))
     return recorder
@@ -50,10 +51,12 @@ def test_lines_evaluations_and_checkpoints_come_in_order(recorder, events):
     assert events == [
         ("evaluate",),
         ("line", 12),
+        ("tell", 12),
         ("save", 12),
         ("line", 14),
         ("evaluate",),
         ("line", 16),
+        ("tell", 16),
     ]
 
 

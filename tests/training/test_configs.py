@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from keras_bert_impl.errors import InputError
@@ -17,16 +19,19 @@ def test_lists_become_tuples_and_come_back_from_plain_values():
     ("values", "message"),
     [
         ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
+        ({"inputs": "a.txt"}, r"`inputs` must be a list of files, not a single name\. Received: inputs='a\.txt'"),
+        ({"lengths": 128}, r"`lengths` must be a list of whole numbers\. Received: lengths=128"),
+        ({"lengths": "128"}, r"`lengths` must be a list of whole numbers\. Received: lengths='128'"),
         ({"lengths": ()}, r"`lengths` must be one or more different numbers\. Received: lengths=\(\)"),
         ({"lengths": (128, 128)}, r"`lengths` must be one or more different numbers\. .*\(128, 128\)"),
         ({"lengths": (7, 128)}, r"`lengths` must be from 8 to 65535\. Received: lengths=\(7, 128\)"),
         ({"lengths": (65536,)}, r"`lengths` must be from 8 to 65535\. Received: lengths=\(65536,\)"),
         ({"sentences": "words"}, r"`sentences` must be auto, lines or split\. Received: sentences='words'"),
-        ({"workers": 0}, r"`workers` must be at least 1\. Received: workers=0"),
-        ({"passes": 0}, r"`passes` must be at least 1\. Received: passes=0"),
-        ({"held_out_share": 0.6}, r"`held_out_share` must be at least 0 and at most 0\.5\. .*0\.6"),
-        ({"short_seq_prob": -0.1}, r"`short_seq_prob` must be at least 0 and at most 1\. .*-0\.1"),
-        ({"next_sentence_prob": 1.1}, r"`next_sentence_prob` must be at least 0 and at most 1\. .*1\.1"),
+        ({"workers": 0}, r"`workers` must be a number of at least 1\b.*\. Received: workers=0"),
+        ({"passes": 0}, r"`passes` must be a number of at least 1\b.*\. Received: passes=0"),
+        ({"held_out_share": 0.6}, r"`held_out_share` must be a number of at least 0 and at most 0\.5\. .*0\.6"),
+        ({"short_seq_prob": -0.1}, r"`short_seq_prob` must be a number of at least 0 and at most 1\. .*-0\.1"),
+        ({"next_sentence_prob": 1.1}, r"`next_sentence_prob` must be a number of at least 0 and at most 1\. .*1\.1"),
         ({"lenghts": (128,)}, r"Unknown `PrepareConfig` keys: \['lenghts'\]\. Known keys: \[.*'lengths'.*\]"),
     ],
 )
@@ -39,8 +44,10 @@ def test_prepare_settings_are_checked(values: dict, message: str):
     ("values", "message"),
     [
         ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
-        ({"size": 5}, r"`size` must be at least 6\. Received: size=5"),
-        ({"min_frequency": 0}, r"`min_frequency` must be at least 1\. Received: min_frequency=0"),
+        ({"inputs": "a.txt"}, r"`inputs` must be a list of files, not a single name\. Received: inputs='a\.txt'"),
+        ({"inputs": Path("a.txt")}, r"`inputs` must be a list of files, not a single name\. Received: .*a\.txt"),
+        ({"size": 5}, r"`size` must be a number of at least 6\b.*\. Received: size=5"),
+        ({"min_frequency": 0}, r"`min_frequency` must be a number of at least 1\b.*\. Received: min_frequency=0"),
     ],
 )
 def test_vocabulary_settings_are_checked(values: dict, message: str):
@@ -61,6 +68,12 @@ def test_a_missing_setting_is_named():
             [{"length": 64, "share": 1, "size": 2}],
             r"Unknown `phases` keys: \['size'\]\. Known keys: \['length', 'share'",
         ),
+        (
+            [{"length": "64", "share": 1}],
+            r"`phases` must have whole numbers from 1 on as length and batch_size.*length='64'",
+        ),
+        ([{"length": 64, "share": "1"}], r"`phases` must have .* numbers as share\. Received: .*share='1'"),
+        ([{"length": 64, "share": 1, "batch_size": 0}], r"`phases` must have .*batch_size=0"),
         ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, batch_size\}\. Received: 'length'"),
     ],
 )

@@ -61,7 +61,10 @@ def test_results_are_written_and_told(measured):
     results, said, output = measured
     assert json.loads(output.read_text()) == results
     assert results.keys() == {"16", "32"}
-    assert said[0].startswith("Held-out, length 16: MLM loss ") and "unigram" in said[0] and "random)" in said[0]
+    assert said[0].startswith("Held-out, length 16: MLM loss ") and "unigram" in said[0]
+    share = max(results["16"]["nsp_true_next_share"], results["16"]["nsp_random_next_share"])
+    assert results["16"]["nsp_majority_share"] == share
+    assert f"(always the commoner label: {share:.1%})" in said[0]
 
 
 def test_a_run_directory_stands_for_its_model(measured, model, prepared, tmp_path):

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_the_manifest_counts_what_is_there(tmp_path: Path):
             assert facts["random_next_share"] == pytest.approx(rows["next_sentence_labels"].mean())
             assert facts["mean_fill"] == pytest.approx(rows["padding_mask"].mean())
     assert manifest["notes"] == []
-    assert said[0].startswith("Documents: 150 in 0.1 MB of text, 0 of them exact duplicates and left out; ")
+    assert re.match(r"Documents: 150 in [\d.]+ kB of text; \d+ for training, \d+ held out\.$", said[0])
     assert said[-1] == f"Prepared data: {tmp_path / 'data'}"
 
 
@@ -80,9 +81,11 @@ def test_more_passes_give_more_and_other_pairs(tmp_path: Path):
 def test_duplicates_are_in_neither_part_twice(tmp_path: Path):
     config = toy_config(tmp_path)
     text = Path(config.inputs[0]).read_text(encoding="utf-8")
-    manifest = prepare(with_text(config, text + "\n" + text.replace("\n", "\r\n")))
+    said: list[str] = []
+    manifest = prepare(with_text(config, text + "\n" + text.replace("\n", "\r\n")), say=said.append)
     assert manifest["documents"]["duplicates_removed"] == 150
     assert manifest["documents"]["train"] + manifest["documents"]["held_out"] == 150
+    assert ", 150 exact duplicates of others left out; " in said[0]
 
 
 def test_one_document_has_true_successors_only_and_it_is_said(tmp_path: Path):
@@ -111,7 +114,7 @@ def test_documents_without_tokens_are_counted(tmp_path: Path):
     config = toy_config(tmp_path)
     text = Path(config.inputs[0]).read_text(encoding="utf-8")
     manifest = prepare(with_text(config, "\x00\x01\n\n" + text))
-    assert manifest["skipped"] == {"documents_without_tokens": 1}
+    assert manifest["skipped"]["documents_without_tokens"] == 1
     assert manifest["notes"] == ["Documents without a token, skipped: 1."]
 
 
@@ -120,6 +123,83 @@ def test_very_long_sentences_fill_their_rows(tmp_path: Path):
     manifest = prepare(with_text(toy_config(tmp_path, short_seq_prob=0), text))
     assert manifest["examples"]["train"]["64"]["mean_fill"] == 1
     assert manifest["examples"]["train"]["64"]["random_next_share"] == 1
+
+
+def test_tokens_that_are_cut_off_are_counted_and_said(tmp_path: Path):
+    said: list[str] = []
+    # One document, in pairs of its sentences of 20 words and a full stop: room for 13 of 42 tokens, or for all.
+    text = "\n".join(" ".join(["ship"] * 20) + "." for _ in range(4))
+    config = toy_config(tmp_path, short_seq_prob=0, held_out_share=0, sentences="lines", passes=2)
+    manifest = prepare(with_text(config, text), say=said.append)
+    at_16, at_64 = (manifest["examples"]["train"][length] for length in ("16", "64"))
+    assert manifest["tokens"]["train"] == 84
+    assert (at_16["own_tokens"], at_16["kept_tokens"], at_16["truncated_tokens"]) == (168, 52, 116)
+    # Three sentences reach the target of 61: 63 tokens, 2 of them cut off, and one sentence without a partner.
+    assert (at_64["kept_tokens"], at_64["truncated_tokens"], at_64["unpaired_tokens"]) == (122, 4, 42)
+    assert manifest["skipped"]["truncated_tokens"]["train"] == {"16": 116, "64": 4}
+    line = next(line for line in said if line.startswith("Length 16, training: 4 examples, "))
+    assert line.endswith("; 116 tokens (69.0%) cut off because a pair was longer than the length.")
+
+
+def test_nothing_is_said_of_cut_off_tokens_when_there_are_none(tmp_path: Path):
+    said: list[str] = []
+    manifest = prepare(toy_config(tmp_path, lengths=(512,)), say=said.append)
+    assert manifest["examples"]["train"]["512"]["truncated_tokens"] == 0
+    assert not any("cut off" in line for line in said)
+
+
+def test_why_more_second_parts_are_random_is_said_once(tmp_path: Path):
+    said: list[str] = []
+    manifest = prepare(toy_config(tmp_path, lengths=(8, 64)), say=said.append)
+    single = {
+        length: sum(manifest["examples"][split][length]["single_sentence_chunks"] for split in ("train", "held_out"))
+        for length in ("8", "64")
+    }
+    assert single["8"] > single["64"] > 0
+    (line,) = (line for line in said if "chunk of a single sentence" in line)
+    assert line == (
+        "A random second part is drawn for 50% of the chunks of two or more sentences, and for every chunk of a single "
+        "sentence, which has no second part of its own "
+        f"({single['8']:,} at length 8, {single['64']:,} at length 64)."
+    )
+
+
+def test_a_vocabulary_that_does_not_know_the_text_is_warned_of(tmp_path: Path):
+    said: list[str] = []
+    config = toy_config(tmp_path)
+    manifest = prepare(
+        with_text(config, "\n\n".join(f"zyx wvu {n} tsr.\nqpo nml kji hg." for n in range(9))), said.append
+    )
+    warning = f"Warning: {manifest['unknown_share']:.1%} of the tokens are unknown to the vocabulary; "
+    assert manifest["unknown_share"] > 0.5
+    assert manifest["notes"][0] == warning + "take one that fits, or learn one from this text with `keras-bert vocab`."
+    assert manifest["notes"][0] in said
+
+
+def test_a_cased_vocabulary_for_lower_cased_text_is_warned_of(tmp_path: Path):
+    config = toy_config(tmp_path)
+    vocabulary = Path(config.vocab)
+    size = len(vocabulary.read_text(encoding="utf-8").split())
+    with vocabulary.open("a", encoding="utf-8") as file:
+        file.write("Ship\n##Barn\nÉcole\n")
+    assert prepare(config)["notes"] == [
+        f"Warning: 3 tokens of the vocabulary (of {size + 3}) can never occur, for they have upper-case letters "
+        "and the text is lower-cased; if the vocabulary is a cased one, give --cased."
+    ]
+    cased = toy_config(
+        tmp_path, cased=True, output=str(tmp_path / "cased"), vocab=str(vocabulary.rename(tmp_path / "v"))
+    )
+    assert not any("can never occur" in note for note in prepare(cased)["notes"])
+
+
+def test_held_out_documents_without_an_example_are_said(tmp_path: Path):
+    config = with_text(toy_config(tmp_path), "The old ship.\n\nThe small barn.\n\nThe old barn.")
+    manifest = prepare(config)
+    assert manifest["documents"]["held_out"] == 1
+    assert manifest["notes"] == [
+        "The held-out part has 1 document but no example of length 16, 64: "
+        "it takes a document of two sentences, or two documents."
+    ]
 
 
 def test_a_vocabulary_is_taken_from_a_file_or_a_directory(tmp_path: Path):

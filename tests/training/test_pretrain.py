@@ -77,7 +77,29 @@ def test_stored_metrics_are_what_evaluate_measures(finished, prepared):
 def test_a_finished_run_is_not_run_again(finished, tmp_path, prepared):
     run, said = copied(finished, tmp_path), []
     assert pretrain(small_config(prepared, run, replicas=2), say=said.append) == finished[2]
-    assert said == [f"The run {run} is finished; these are its stored metrics."]
+    assert said[0] == f"Run {str(run)!r} is finished; its stored metrics:"
+    told = [line for line in finished[1] if line.startswith("Held-out, length ")]
+    assert len(told) == 2 and said[1:3] == told
+    assert said[3:] == [f"Model: {run / 'model'}, of step {finished[2]['best_step']}"]
+
+
+def test_every_evaluation_and_the_long_last_one_are_told(finished):
+    said = finished[1]
+    steps = [line.split(",")[0] for line in said if line.startswith("Step ")]
+    assert steps == ["Step 4", "Step 8", "Step 9", "Step 12"]
+    last = next(n for n, line in enumerate(said) if line.startswith("Step 12,"))
+    assert "always the commoner label" in said[last]
+    assert said[last + 1].startswith("Measuring the best model (step ")
+    assert said[last + 1].endswith(") on all held-out examples …")
+    assert said[last + 2].startswith("Held-out, length 16")
+
+
+def test_a_run_that_diverges_says_so_once(prepared, tmp_path):
+    said = []
+    config = small_config(prepared, tmp_path / "run", phases=ONE_PHASE, steps=8, learning_rate=5)
+    pretrain(config, say=said.append)
+    warnings = [line for line in said if line.startswith("Warning: the held-out MLM loss is above 3.258")]
+    assert len(warnings) == 1 and "lower `learning_rate`" in warnings[0]
 
 
 class Stop(keras.callbacks.Callback):
@@ -186,7 +208,16 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
     said = []
     config = small_config(data, tmp_path / "run", phases=ONE_PHASE, steps=2)
     assert pretrain(config, say=said.append) == {"steps": 2, "best_step": 2, "held_out": {}}
-    assert any("no held-out documents" in line for line in said)
+    loss = lines_of(tmp_path / "run")[-1]["mlm_loss"]
+    assert f"Step 2, length 16: MLM loss {loss:.3f} in training, accuracy " in "".join(said)
+    assert any(
+        "no held-out documents" in line and line.endswith(f"of the last step, training MLM loss {loss:.4f}.")
+        for line in said
+    )
+    assert not any(line.startswith("Measuring") for line in said)
+    again = []
+    pretrain(config, say=again.append)
+    assert again[1:] == [f"Training MLM loss {loss:.4f}", f"Model: {tmp_path / 'run' / 'model'}, of step 2"]
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
 
 

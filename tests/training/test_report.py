@@ -1,11 +1,12 @@
 import importlib.util
+import math
 import re
 
 import pytest
 from pretraining_runs import small_config
 
 from keras_bert_impl.training import report
-from keras_bert_impl.training.report import draw_curves, write_report
+from keras_bert_impl.training.report import curves_figure, draw_curves, write_report
 
 RECORD = {
     "mlm_loss": 4.5,
@@ -24,7 +25,7 @@ RECORD = {
 def line(step, phase=1, held_out=False):
     values = {"loss": 6.0 / step, "mlm_loss": 5.0 / step, "mlm_accuracy": 0.1, "nsp_loss": 0.7, "nsp_accuracy": 0.5}
     values |= {f"held_out_{name}": value for name, value in values.items()} if held_out else {}
-    values |= {"held_out_unigram_loss": 6.25} if held_out else {}
+    values |= {"held_out_unigram_loss": 6.25, "held_out_nsp_majority_share": 0.53} if held_out else {}
     rate = None if step == 1 else 100.0
     return {
         "step": step,
@@ -48,9 +49,36 @@ def html(tmp_path_factory):
     return path.read_text(encoding="utf-8")
 
 
-def test_report_shows_the_curves_against_plateau_and_chance(html):
-    for text in ("MLM loss", "NSP accuracy", "Learning rate", "unigram model", "held out", "chance"):
+def test_report_shows_the_curves_against_what_is_had_without_learning(html):
+    for text in ("MLM loss", "NSP accuracy", "Learning rate", "unigram model", "held out", "commoner label"):
         assert f">{text}</text>" in html, text
+
+
+def test_next_sentence_figures_are_drawn_against_the_share_of_the_commoner_label():
+    axes = {axes.get_title(loc="left"): axes for axes in curves_figure(LINES).axes}
+    for title, label, expected in [
+        ("NSP accuracy", "commoner label", 0.53),
+        ("NSP loss", "label shares", -0.53 * math.log(0.53) - 0.47 * math.log(0.47)),
+    ]:
+        line = next(line for line in axes[title].get_lines() if line.get_label() == label)
+        assert list(line.get_ydata()) == pytest.approx([expected] * 2)
+
+
+def test_no_legend_covers_a_curve_or_a_title():
+    figure = curves_figure(LINES)
+    figure.draw_without_rendering()
+    legends = 0
+    for axes in figure.axes:
+        if legend := axes.get_legend():
+            legends += 1
+            box, title = legend.get_window_extent(), axes._left_title.get_window_extent()
+            assert box.y0 >= axes.get_window_extent().y1 and box.x0 > title.x1, axes.get_title(loc="left")
+    assert legends == 5
+
+
+def test_lines_of_an_older_run_without_label_shares_are_drawn():
+    older = [{name: value for name, value in line.items() if "majority" not in name} for line in LINES]
+    assert draw_curves(older, form="png").startswith(b"\x89PNG")
 
 
 def test_report_shows_the_held_out_table_and_the_settings(html):

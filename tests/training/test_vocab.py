@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ def test_a_vocabulary_is_learned_and_usable(tmp_path: Path):
     assert tokenizer.vocab_size <= 120
     assert tokenizer.decode(tokenizer.encode_ids("the old ship sails.")) == "the old ship sails ."
     assert said[-1] == f"Learned a vocabulary of {tokenizer.vocab_size} tokens from 50 documents: {path}"
+
+
+def test_a_single_document_is_one_document(tmp_path: Path):
+    said: list[str] = []
+    settings = config(tmp_path)
+    (tmp_path / "corpus.txt").write_text("A note from me. It has two sentences.", encoding="utf-8")
+    path = learn_vocab(dataclasses.replace(settings, size=1000), say=said.append)
+    tokens = path.read_text(encoding="utf-8").split()
+    assert said[-1] == f"Learned a vocabulary of {len(tokens)} tokens from 1 document: {path}"
+    tokenizer = WordPieceTokenizer.from_vocab_file(path)
+    assert "[UNK]" not in tokenizer.tokenize("a note from me. it has two sentences.")
+    assert any(f"the text gives only {len(tokens)} tokens, not 1000: " in line for line in said)
 
 
 def test_it_is_the_same_every_time(tmp_path: Path):

@@ -10,6 +10,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import PrepareConfig
 from ..corpus.survey import DUPLICATE, HELD_OUT, TRAIN, Survey
+from ..corpus.wording import counted, size_in_words
 from .block_worker import BlockCounts, LengthCounts
 from .pairs import PairCounts
 from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
@@ -17,6 +18,8 @@ from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
 # Neither changes the result, so neither belongs in the manifest.
 _NOT_RECORDED = ("workers", "output")
 _NAMES = {"train": "training", "held_out": "held-out"}
+# A vocabulary that was learnt from text like this one leaves less of it unknown.
+_MOST_UNKNOWN = 0.01
 
 
 class Counts:
@@ -62,7 +65,11 @@ def make_manifest(
     }
     tokens = {split: int(counts.tokens[split].sum()) for split in SPLITS}
     unknown = sum(int(counts.tokens[split][tokenizer.unk_token_id]) for split in SPLITS)
-    manifest = {
+    examples = {
+        split: {str(length): _length_facts(counts.of_length(split, length), length) for length in config.lengths}
+        for split in SPLITS
+    }
+    manifest: dict[str, Any] = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
         "settings": settings,
@@ -82,13 +89,16 @@ def make_manifest(
         "tokens": tokens,
         "unknown_tokens": unknown,
         "unknown_share": unknown / max(1, sum(tokens.values())),
-        "examples": {
-            split: {str(length): _length_facts(counts.of_length(split, length), length) for length in config.lengths}
-            for split in SPLITS
+        "examples": examples,
+        "skipped": {
+            "documents_without_tokens": counts.empty_documents,
+            "truncated_tokens": {
+                split: {length: facts["truncated_tokens"] for length, facts in of_split.items()}
+                for split, of_split in examples.items()
+            },
         },
-        "skipped": {"documents_without_tokens": counts.empty_documents},
     }
-    manifest["notes"] = _notes(config, manifest)
+    manifest["notes"] = [*_warnings(manifest, tokenizer), *_notes(config, manifest)]
     return manifest
 
 
@@ -115,6 +125,26 @@ def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
     }
 
 
+def _warnings(manifest: dict[str, Any], tokenizer: WordPieceTokenizer) -> Iterator[str]:
+    """Yields a sentence for everything that speaks for another vocabulary."""
+    if manifest["unknown_share"] > _MOST_UNKNOWN:
+        yield (
+            f"Warning: {manifest['unknown_share']:.1%} of the tokens are unknown to the vocabulary; "
+            "take one that fits, or learn one from this text with `keras-bert vocab`."
+        )
+    upper_case = sum(
+        token != token.lower()
+        for number, token in enumerate(tokenizer.vocabulary)
+        if number not in tokenizer.special_token_ids
+    )
+    if tokenizer.lowercase and upper_case:
+        yield (
+            f"Warning: {counted(upper_case, 'token')} of the vocabulary (of {tokenizer.vocab_size:,}) can never occur, "
+            "for they have upper-case letters and the text is lower-cased; if the vocabulary is a cased one, "
+            "give --cased."
+        )
+
+
 def _notes(config: PrepareConfig, manifest: dict[str, Any]) -> list[str]:
     """Returns a sentence for everything that is not as one would expect."""
     notes = []
@@ -122,11 +152,18 @@ def _notes(config: PrepareConfig, manifest: dict[str, Any]) -> list[str]:
     if documents["held_out"] == 0 and config.held_out_share > 0:
         notes.append("There is one document only, so nothing is held out for evaluation.")
     for split in SPLITS:
-        if documents[split] == 1 and config.next_sentence_prob > 0:
+        without = [length for length, facts in manifest["examples"][split].items() if not facts["examples"]]
+        if documents[split] == 1 and config.next_sentence_prob > 0 and len(without) < len(config.lengths):
             unpaired = [manifest["examples"][split][str(length)]["unpaired_sentences"] for length in config.lengths]
+            left_out = f", and {counted(max(unpaired), 'single sentence')} without a successor left out"
             notes.append(
                 f"The {_NAMES[split]} part is a single document, so no second part is random: every pair is "
-                f"a true successor (label 0), and {max(unpaired):,} single sentences without a successor are left out."
+                f"a true successor (label 0){left_out if max(unpaired) else ''}."
+            )
+        if documents[split] and without:
+            notes.append(
+                f"The {_NAMES[split]} part has {counted(documents[split], 'document')} but no example of length "
+                f"{', '.join(without)}: it takes a document of two sentences, or two documents."
             )
     if empty := manifest["skipped"]["documents_without_tokens"]:
         notes.append(f"Documents without a token, skipped: {empty:,}.")
@@ -136,10 +173,11 @@ def _notes(config: PrepareConfig, manifest: dict[str, Any]) -> list[str]:
 def survey_line(survey: Survey) -> str:
     """Returns what is said after the first reading."""
     read, duplicates = survey.fates.size, survey.count(DUPLICATE)
-    size = sum(file.size for file in survey.files) / 1e6
+    size = size_in_words(sum(file.size for file in survey.files))
+    left_out = f", {counted(duplicates, 'exact duplicate')} of others left out" if duplicates else ""
     return (
-        f"Documents: {read:,} in {size:,.1f} MB of text, {duplicates:,} of them exact duplicates and left out; "
-        f"{survey.count(TRAIN):,} for training, {survey.count(HELD_OUT):,} held out."
+        f"Documents: {read:,} in {size} of text{left_out}; {survey.count(TRAIN):,} for training, "
+        f"{survey.count(HELD_OUT):,} held out."
     )
 
 
@@ -153,7 +191,25 @@ def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
     for split in SPLITS:
         for length, facts in manifest["examples"][split].items():
             if facts["examples"]:
+                cut_off = ""
+                if truncated := facts["truncated_tokens"]:
+                    cut_off = (
+                        f"; {counted(truncated, 'token')} ({truncated / facts['own_tokens']:.1%}) cut off "
+                        "because a pair was longer than the length"
+                    )
                 yield (
-                    f"Length {length}, {_NAMES[split]}: {facts['examples']:,} examples, "
-                    f"rows filled to {facts['mean_fill']:.0%}, second part random in {facts['random_next_share']:.0%}."
+                    f"Length {length}, {_NAMES[split]}: {counted(facts['examples'], 'example')}, "
+                    f"rows filled to {facts['mean_fill']:.0%}, "
+                    f"second part random in {facts['random_next_share']:.0%}{cut_off}."
                 )
+    single = {
+        length: sum(manifest["examples"][split][length]["single_sentence_chunks"] for split in SPLITS)
+        for length in manifest["examples"]["train"]
+    }
+    wanted = manifest["settings"]["next_sentence_prob"]
+    if any(single.values()) and wanted < 1:
+        chunks = ", ".join(f"{number:,} at length {length}" for length, number in single.items())
+        yield (
+            f"A random second part is drawn for {wanted:.0%} of the chunks of two or more sentences, and for every "
+            f"chunk of a single sentence, which has no second part of its own ({chunks})."
+        )

@@ -70,7 +70,7 @@ def in_graph(tokenizer):
 def test_equals_the_python_form_under_every_option(vocabulary, options, keep_special_tokens):
     tokenizer = WordPieceTokenizer(vocabulary, **options)
     in_graph = InGraphWordPiece(tokenizer)
-    expected = [tokenizer.encode_ids(text, keep_special_tokens) for text in TEXTS]
+    expected = [tokenizer.encode_ids(text, keep_special_tokens=keep_special_tokens) for text in TEXTS]
     # All together, so that texts follow one another; and each alone.
     assert in_graph(tf.constant(TEXTS), keep_special_tokens).to_list() == expected
     assert [in_graph(tf.constant([text]), keep_special_tokens).to_list()[0] for text in TEXTS] == expected

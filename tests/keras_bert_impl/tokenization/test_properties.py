@@ -31,7 +31,7 @@ def cased_in_graph(cased_tokenizer):
 @given(st.lists(texts, max_size=4), st.booleans())
 def test_in_graph_equals_python(in_graph, tokenizer, batch, keep_special_tokens):
     ids = in_graph(tf.constant(batch, tf.string), keep_special_tokens)
-    assert ids.to_list() == [tokenizer.encode_ids(text, keep_special_tokens) for text in batch]
+    assert ids.to_list() == [tokenizer.encode_ids(text, keep_special_tokens=keep_special_tokens) for text in batch]
 
 
 @several
@@ -52,8 +52,8 @@ def test_invalid_utf8_reads_as_replacement_characters(in_graph, tokenizer, batch
 @several
 @given(texts, st.booleans())
 def test_offsets_slice_the_text_in_order(tokenizer, text, keep_special_tokens):
-    encoding = tokenizer.encode(text, keep_special_tokens)
-    assert encoding.ids == tokenizer.encode_ids(text, keep_special_tokens)
+    encoding = tokenizer.encode(text, keep_special_tokens=keep_special_tokens)
+    assert encoding.ids == tokenizer.encode_ids(text, keep_special_tokens=keep_special_tokens)
     assert encoding.tokens == [tokenizer.id_to_token(token_id) for token_id in encoding.ids]
     previous = (0, 0)
     for start, end in encoding.offsets:

@@ -38,14 +38,40 @@ def test_has_exactly_the_size_asked_for_and_no_token_twice():
 
 def test_most_frequent_pair_is_merged_first():
     vocabulary = learn_vocabulary(["ab ab ab cd cd"], 100)
-    assert vocabulary[5:] == ["##b", "a", "##d", "c", "ab", "cd"]
+    assert vocabulary[5:] == ["##b", "a", "##d", "c", "b", "##a", "d", "##c", "ab", "cd"]
 
 
 def test_little_text_gives_fewer_tokens_and_says_so():
     said = []
     vocabulary = learn_vocabulary(["ab ab cd cd"], 100, say=said.append)
-    assert len(vocabulary) == 11
-    assert said == ["the text gives only 11 tokens, not 100: no other pieces stand together at least 2 times"]
+    assert len(vocabulary) == 15
+    assert said == ["the text gives only 15 tokens, not 100: no other pieces stand together at least 2 times"]
+
+
+def test_a_text_too_short_for_merges_gives_all_its_characters_and_says_so():
+    said = []
+    vocabulary = learn_vocabulary(["a note from me."], 30522, say=said.append)
+    # Every letter at the start and inside of a word; a full stop is always a word of its own.
+    letters = set("anotefrm")
+    assert set(vocabulary[5:]) == letters | {"##" + letter for letter in letters} | {"."}
+    assert said == [
+        "the text gives only 22 tokens, not 30522: it is too short for more than its single characters, "
+        "for no two pieces stand together at least 2 times"
+    ]
+
+
+def test_characters_that_are_seen_come_before_those_that_may_be():
+    said = []
+    assert learn_vocabulary(["ab cd"], 13, say=said.append)[5:] == ["##b", "##d", "a", "c"]
+    assert not any("get no token" in line for line in said)
+    assert learn_vocabulary(["ab cd"], 11, say=said.append)[5:] == ["##b", "##d", "a"]
+    assert said[-2].startswith("1 rare character gets no token (25.00% of the text's characters), ")
+
+
+def test_number_signs_are_characters_like_others():
+    vocabulary = learn_vocabulary(["# ## a#b"], 100)
+    assert {"#", "a", "b"} <= set(vocabulary)
+    assert WordPieceTokenizer(vocabulary).tokenize("a##b") == ["a", "#", "#", "b"]
 
 
 def test_rare_characters_make_room_and_it_says_so():
@@ -66,8 +92,8 @@ def test_text_is_cleaned_as_the_tokenizer_cleans_it():
     assert any("é" in token for token in learn_vocabulary(lines, 100, strip_accents=False))
 
 
-def test_min_frequency_keeps_rare_pairs_and_characters_out():
-    assert learn_vocabulary(["ab ab cd"], 100)[5:] == ["##b", "a", "ab"]
+def test_min_frequency_keeps_rare_pairs_out_but_no_characters():
+    assert learn_vocabulary(["ab ab cd"], 100)[5:] == ["##b", "a", "##d", "c", "b", "##a", "d", "##c", "ab"]
     assert "cd" in learn_vocabulary(["ab ab cd"], 100, min_frequency=1)
 
 

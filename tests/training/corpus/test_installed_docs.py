@@ -15,6 +15,11 @@ THIRD = "It is the third of the texts, and has in common with the first two no m
 TEXTS = {"library/b.py": LONG, "library/a.py": OTHER, "site/thing/__init__.py": OTHER, "site/thing/part/x.py": THIRD}
 
 
+@pytest.fixture(autouse=True)
+def few_words_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed_docs, "LEAST_WORDS", 15)
+
+
 def test_a_paragraph_that_is_nearly_another_goes():
     nearly = OTHER.replace("a coat", "his coat")
     assert list(unrepeated([[OTHER], [nearly, THIRD]])) == [[OTHER], [THIRD]]

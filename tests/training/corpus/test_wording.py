@@ -1,0 +1,16 @@
+import pytest
+
+from keras_bert_impl.training.corpus.wording import counted, size_in_words
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 examples"), (1, "1 example"), (2000, "2,000 examples")])
+def test_a_noun_agrees_with_its_number(number: int, said: str):
+    assert counted(number, "example") == said
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [(1, "1 byte"), (38, "38 bytes"), (1500, "1.5 kB"), (49_999, "50.0 kB"), (2_000_000_000, "2,000.0 MB")],
+)
+def test_a_size_is_never_said_to_be_nothing(size: int, said: str):
+    assert size_in_words(size) == said
