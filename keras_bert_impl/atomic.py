@@ -32,7 +32,7 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
             earlier swap is then cleared, so only one process may write there.
     """
     target = _followed(path)
-    with _parents(target):
+    with new_parents(target):
         if replace:
             _clear_leftovers(target)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
@@ -57,7 +57,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
     target = _followed(path)
     if target.exists() and not target.is_file():
         raise InputError(f"An output file must be new or a regular file. Received: {str(path)!r}, which is neither")
-    with _parents(target):
+    with new_parents(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         temporary = Path(name)
         try:
@@ -77,7 +77,7 @@ def _followed(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def _parents(target: Path) -> Iterator[None]:
+def new_parents(target: Path) -> Iterator[None]:
     """Creates the missing parents of `target`; takes them away again if the block fails."""
     missing = [path for path in target.parents if not path.exists()]
     try:

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl.atomic import atomic_directory
+from keras_bert_impl.errors import InputError
 
 _NAME = re.compile(r"step_(\d+)")
 
@@ -63,7 +64,13 @@ class Checkpoints:
         if not (steps := self.steps()):
             return 0
         path = self.directory / f"step_{steps[-1]:08d}"
-        self._state.read(str(path / "state")).assert_consumed()
+        try:
+            self._state.read(str(path / "state")).assert_consumed()
+        except Exception as error:  # TensorFlow has a different error for every kind of damage
+            raise InputError(
+                f"`run` must have whole checkpoints. Received: {str(path)!r}, which cannot be read; "
+                "take it away and the run goes on from the one before"
+            ) from error
         return steps[-1]
 
 

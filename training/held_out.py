@@ -84,5 +84,5 @@ def describe(length: int | str, record: dict[str, Any]) -> str:
         f"(unigram {record['unigram_loss']:.4f}), perplexity {record['mlm_perplexity']:.1f}, "
         f"accuracy {record['mlm_accuracy']:.1%} of {record['predicted_tokens']} tokens; "
         f"NSP accuracy {record['nsp_accuracy']:.1%} of {record['examples']} pairs "
-        f"(always the commoner label: {max(record['nsp_true_next_share'], record['nsp_random_next_share']):.1%})"
+        f"(labels: {record['nsp_true_next_share']:.1%} true next, {record['nsp_random_next_share']:.1%} random)"
     )

@@ -42,6 +42,11 @@ def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
 
 def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], data: PreparedData) -> None:
     """Raises `InputError` if the model, the phases and the data do not fit one another."""
+    if model.type_vocab_size < 2:
+        raise InputError(
+            "`model` must have a `type_vocab_size` of at least 2, for pairs of sentences. "
+            f"Received: type_vocab_size={model.type_vocab_size}"
+        )
     for phase in phases:
         if phase.length not in data.lengths:
             raise InputError(

@@ -22,6 +22,7 @@ from .phases import Milestones, Phase, plan_phases
 from .report import write_report
 from .run import Run, Say, decided, start_run
 from .run_directory import RunDirectory, read_json, write_json
+from .run_lock import sole_trainer
 
 
 def pretrain(
@@ -58,9 +59,10 @@ def pretrain(
     if directory.metrics.exists():
         return _tell_finished(directory, say)
 
-    run = start_run(config, data, directory, phases, model_config, strategy, say)
-    train(run, callbacks)
-    return finish(run)
+    with sole_trainer(directory.path):
+        run = start_run(config, data, directory, phases, model_config, strategy, say)
+        train(run, callbacks)
+        return finish(run)
 
 
 def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:

@@ -91,8 +91,14 @@ def digest(manifest: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object in a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Returns the object in a JSON file; raises `InputError` if the file is missing or damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"`run` must hold a whole {path.name}. Received: {str(path)!r}: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"`run` must hold a whole {path.name}. Received: {str(path)!r}, which is no JSON object")
+    return value
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

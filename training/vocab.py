@@ -30,6 +30,8 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
     if output.is_dir():
         raise InputError(f"`output` must be a file. Received: {str(output)!r}, which is a directory")
     files = find_files(config.inputs)
+    if output.exists() and any(output.samefile(file.path) for file in files):
+        raise InputError(f"`output` must not be one of `inputs`. Received: {str(output)!r}")
     with reading_progress(files) as advance:
         vocabulary = learn_vocabulary(
             _lines(files, advance),

@@ -207,6 +207,7 @@ def test_bad_vocabulary_is_named_with_its_lines(mistake, corpus, tmp_path, lines
         (["--model", '{"vocab_size": 50}'], ["vocab", "50", "120"]),
         (["--model", '{"max_position_embeddings": 8}'], ["max_position_embeddings", "8", "16"]),
         (["--model", '{"hiden_size": 8}'], ["hiden_size", "hidden_size"]),
+        (["--model", '{"type_vocab_size": 1}'], ["type_vocab_size=1"]),
         (["--replicas", "2", "--batch-size", "7"], ["batch_size=7", "replicas=2"]),
         (["--phases", '[{"length": 64, "share": 1}]'], ["64", "16", "32"]),
         (["--preset", "huge"], ["huge", "tiny"]),
@@ -216,6 +217,7 @@ def test_bad_vocabulary_is_named_with_its_lines(mistake, corpus, tmp_path, lines
         "vocabulary larger than the model's",
         "length above the positions",
         "unknown model field",
+        "one segment only",
         "batch not divisible",
         "length not prepared",
         "unknown preset",
@@ -254,6 +256,24 @@ def test_output_that_has_content_is_refused(mistake, corpus, vocab, tmp_path):
     sentence = mistake("prepare", corpus, "--vocab", vocab, "--output", tmp_path)
     assert "output" in sentence
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("name,content", [("run.json", "{"), ("config.json", "[]"), ("run.json", None)])
+def test_a_damaged_run_directory_is_a_sentence(mistake, data, tmp_path, name, content):
+    model = '{"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1}'
+    run = ["--data", data, "--run", tmp_path / "run", "--steps", 1, "--batch-size", 2, "--model", model]
+    arguments = ["pretrain", *run, "--phases", '[{"length": 16, "share": 1}]']
+    assert main([str(argument) for argument in arguments]) == 0
+    path = tmp_path / "run" / name
+    path.unlink() if content is None else path.write_text(content)
+    assert name in mistake(*arguments)
+
+
+def test_a_vocabulary_never_replaces_its_own_text(mistake, tmp_path):
+    text = write_toy_corpus(tmp_path / "text.txt", count=3)
+    before = text.read_text()
+    assert "output" in mistake("vocab", text, "--output", text)
+    assert text.read_text() == before
 
 
 def test_another_keras_backend_is_a_sentence(mistake, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.optimizers import BertAdamW
 from keras_bert_impl.training.checkpointing import Checkpoints
 from keras_bert_impl.training.distribution import make_strategy
@@ -71,3 +72,15 @@ def test_a_failed_save_leaves_the_former_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         checkpoints.save(2)
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000001"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty"])
+def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+    checkpoints = Checkpoints(tmp_path, *make(), keep=2)
+    for file in checkpoints.save(1).iterdir():
+        if damage == "empty":
+            file.unlink()
+        else:
+            file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(InputError, match=r"whole checkpoints\. Received: .*step_00000001.*take it away"):
+        Checkpoints(tmp_path, *make(), keep=2).restore_last()

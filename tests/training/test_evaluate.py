@@ -64,7 +64,8 @@ def test_results_are_written_and_told(measured):
     assert said[0].startswith("Held-out, length 16: MLM loss ") and "unigram" in said[0]
     share = max(results["16"]["nsp_true_next_share"], results["16"]["nsp_random_next_share"])
     assert results["16"]["nsp_majority_share"] == share
-    assert f"(always the commoner label: {share:.1%})" in said[0]
+    true_next, random_next = results["16"]["nsp_true_next_share"], results["16"]["nsp_random_next_share"]
+    assert f"(labels: {true_next:.1%} true next, {random_next:.1%} random)" in said[0]
 
 
 def test_a_run_directory_stands_for_its_model(measured, model, prepared, tmp_path):

@@ -28,3 +28,9 @@ def test_a_second_trainer_is_refused_until_the_first_has_ended_however(tmp_path)
     first.wait()
     with sole_trainer(tmp_path):
         pass
+
+
+def test_a_failure_before_anything_was_written_leaves_no_directory(tmp_path):
+    with pytest.raises(RuntimeError), sole_trainer(tmp_path / "new" / "run"):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
