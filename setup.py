@@ -31,7 +31,8 @@ extras = {
         "types-PyYAML",
         "types-tqdm",
         "build",
-        "setuptools",
+        # With pkg_resources, which dependencies of the Model Garden still import.
+        "setuptools>=77,<81",
         "wheel",
     ],
 }
