@@ -39,7 +39,7 @@ def copied(finished, tmp_path):
 def test_a_run_leaves_all_its_parts(finished):
     run, said, metrics = finished
     names = {"config.json", "run.json", "metrics.jsonl", "metrics.json", "report.html", "tensorboard", "checkpoints"}
-    assert names | {"model"} == {path.name for path in run.iterdir()}
+    assert names | {"model", ".lock"} == {path.name for path in run.iterdir()}
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert [path.name for path in sorted((run / "checkpoints").iterdir())] == [f"step_{n:08d}" for n in (6, 9, 12)]
     assert any("Phase 2: steps 10 to 12, length 32, 4 examples per step" in line for line in said)
