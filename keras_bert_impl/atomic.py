@@ -46,6 +46,28 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
 
 
 @contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary path with the suffix of `path`, whose file becomes `path` when the block ends well.
+
+    For libraries that open their files themselves.
+
+    Raises:
+        InputError: if `path` is there and is no regular file.
+    """
+    target = _followed(path)
+    _check_regular(target, path)
+    with new_parents(target):
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        try:
+            temporary = folder / target.name
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
     """Opens a temporary file beside `path` (text is UTF-8) that becomes `path` when the block ends well.
 
@@ -55,8 +77,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
         InputError: if `path` is there and is no regular file.
     """
     target = _followed(path)
-    if target.exists() and not target.is_file():
-        raise InputError(f"An output file must be new or a regular file. Received: {str(path)!r}, which is neither")
+    _check_regular(target, path)
     with new_parents(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         temporary = Path(name)
@@ -70,6 +91,11 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _check_regular(target: Path, path: str | os.PathLike[str]) -> None:
+    if target.exists() and not target.is_file():
+        raise InputError(f"An output file must be new or a regular file. Received: {str(path)!r}, which is neither")
 
 
 def _followed(path: str | os.PathLike[str]) -> Path:

@@ -148,10 +148,58 @@ def _fill_mask(options: Namespace) -> None:
 
 
 def _inspect(options: Namespace) -> None:
-    from keras_bert_impl.inspection import describe, inspect
+    if options.attention is not None:
+        _draw_attention(options)
+        return
+    if options.attention_pair is not None:
+        raise InputError("`attention_pair` needs a first text. Received: no `attention`")
+    from keras_bert_impl.inspection import describe, inspect, needs_tensorflow
 
+    if needs_tensorflow(options.path):
+        import_tensorflow(options.verbose)
     facts = inspect(options.path)
     print(json.dumps(facts, indent=2) if options.json else describe(facts))
+
+
+def _draw_attention(options: Namespace) -> None:
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.attention_picture import write_attention_picture
+
+    write_attention_picture(options.path, options.attention, options.output, text_pair=options.attention_pair, say=say)
+
+
+def _convert(options: Namespace) -> None:
+    if options.blocks and options.num_hidden_layers is not None:
+        raise InputError(
+            "`blocks` and `num_hidden_layers` cannot both be given: the first says which, the other how many"
+        )
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.convert import Surgery, convert, read_words
+
+    from_file = [] if options.add_tokens_from is None else read_words(options.add_tokens_from)
+    result = convert(
+        options.source,
+        options.target,
+        options.to,
+        architecture=options.architecture,
+        vocab=options.vocab,
+        labels=options.labels,
+        allow_missing=options.allow_missing,
+        allow_unused=options.allow_unused,
+        allow_wrong_shape=options.allow_wrong_shape,
+        surgery=Surgery(
+            add_tokens=[*options.add_tokens, *from_file],
+            token_rule=options.token_rule,
+            max_position_embeddings=options.max_position_embeddings,
+            position_rule=options.position_rule,
+            blocks=options.blocks or options.num_hidden_layers,
+            seed=options.seed,
+        ),
+        seed=options.seed,
+        say=(lambda line: None) if options.json else say,
+    )
+    if options.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False))
 
 
 def _export(options: Namespace) -> None:
@@ -302,7 +350,38 @@ def _fill_mask_options(parser: ArgumentParser) -> None:
 
 
 def _inspect_options(parser: ArgumentParser) -> None:
-    parser.add_argument("path", type=str, metavar="PATH", help="model, run, prepared data or export directory")
+    parser.add_argument("path", type=str, metavar="PATH", help="model, run, prepared data or export")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--attention", type=str, metavar="TEXT", help="draw what each token of a text looks at")
+    parser.add_argument("--attention-pair", type=str, metavar="TEXT", help="a second text beside it")
+    parser.add_argument("--output", type=str, default="attention.html", help="the picture: .html or .png")
+
+
+def _convert_options(parser: ArgumentParser) -> None:
+    parser.add_argument("source", type=str, metavar="SOURCE", help="a model in any format that is known")
+    parser.add_argument("target", type=str, metavar="TARGET", help="directory to write; a file for --to keras")
+    parser.add_argument(
+        "--to", type=typing.Literal["huggingface", "keras_hub", "keras"], required=True, help="format of TARGET"
+    )
+    parser.add_argument("--architecture", type=str, help="what TARGET is to be; BertModel leaves all heads")
+    parser.add_argument("--vocab", type=str, help="vocabulary file; the one beside the weights if none")
+    parser.add_argument("--labels", type=str, nargs="+", help="names for the numbered outputs of a classifier")
+    many: dict[str, Any] = {"type": str, "nargs": "+", "default": []}
+    parser.add_argument("--allow-missing", **many, help="parts that SOURCE may lack and that start fresh")
+    parser.add_argument("--allow-unused", **many, help="parts of SOURCE that may be left")
+    parser.add_argument("--allow-wrong-shape", **many, help="parts of another shape that start fresh")
+    parser.add_argument("--add-tokens", **many, help="words to add to the vocabulary")
+    parser.add_argument("--add-tokens-from", type=str, help="file of words to add, one on a line")
+    rules = typing.Literal["pieces", "mean", "random"]
+    parser.add_argument("--token-rule", type=rules, default="pieces", help="where the rows of new words come from")
+    parser.add_argument("--max-position-embeddings", type=int, help="longest sequence of TARGET, in tokens")
+    rules = typing.Literal["repeat", "interpolate", "random"]
+    parser.add_argument(
+        "--position-rule", type=rules, default="repeat", help="where the rows of more positions come from"
+    )
+    parser.add_argument("--num-hidden-layers", type=int, help="keep only the first transformer blocks")
+    parser.add_argument("--blocks", type=int, nargs="+", help="keep these transformer blocks, counted from 0")
+    parser.add_argument("--seed", type=int, default=0, help="seed of rows and parts that start fresh")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -334,7 +413,8 @@ COMMANDS: dict[str, Command] = {
     "pretrain": Command("pretrain BERT on prepared data", _from_settings(PretrainConfig), _pretrain),
     "evaluate": Command("measure a model on held-out data", _from_settings(EvaluateConfig, ["model"]), _evaluate),
     "fill-mask": Command("let a model fill in [MASK]", _fill_mask_options, _fill_mask),
-    "inspect": Command("say what a directory holds", _inspect_options, _inspect),
+    "convert": Command("write a model in another format, or of another size", _convert_options, _convert),
+    "inspect": Command("say what a model, run, data or export is, or draw its attention", _inspect_options, _inspect),
     "export": Command("export a model for TensorFlow Serving", _export_options, _export),
     "serve": Command("serve an export on this machine", _serve_options, _serve),
     "demo": Command("go the whole way once, on real text", _demo_options, _demo),

@@ -1,50 +1,62 @@
-"""Says what a directory holds, without opening TensorFlow or reading a weight."""
+"""Says what a file or directory holds, without reading a weight, and TensorFlow only for TensorFlow's own files."""
 
 import json
 import math
 import os
-import struct
 from pathlib import Path
 from typing import Any
 
+from keras_bert_impl.checkpoints.architecture import PARTS, part_of, tensor_shapes
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.checkpoints.formats import format_of, is_tensorflow_checkpoint, open_checkpoint
+from keras_bert_impl.checkpoints.load import compare
+from keras_bert_impl.checkpoints.load_report import LoadReport
+from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
 from keras_bert_impl.errors import InputError
 
-_PARTS = (
-    ("embeddings.", "embeddings"),
-    ("encoder.layer.", "blocks"),
-    ("pooler.", "pooler"),
-    ("cls.predictions.", "masked-LM head"),
-    ("cls.seq_relationship.", "next-sentence head"),
-    ("classifier.", "classifier"),
-)
+_SHOWN_ITEMS = 8
+_KINDS = {
+    "huggingface": "model directory",
+    "google_tf1": "TensorFlow 1 checkpoint",
+    "keras_hub": "KerasHub preset",
+    "model_garden": "Model Garden checkpoint",
+    "keras": ".keras file",
+}
 
 
 def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns what `path` is and holds, as plain JSON values.
 
     Args:
-        path: a model directory, run directory, prepared data directory or export directory.
+        path: a model in any format that `open_checkpoint` opens, or a run, prepared data or export directory.
 
     Raises:
         InputError: if it is none of them, or one of its files cannot be read.
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise InputError(f"`path` must be a directory. Received: {str(folder)!r}, which is not there or not one")
+        format_of(folder)
+        return _inspect_model(folder)
     if (folder / "manifest.json").is_file():
         return {"path": str(folder), "kind": "prepared data", "manifest": _read_json(folder / "manifest.json")}
     if (folder / "checkpoints").is_dir():
         return _inspect_run(folder)
-    if (folder / "config.json").is_file():
-        return _inspect_model(folder)
     if (folder / "saved_model.pb").is_file():
         return _inspect_export(folder.parent, [folder])
     if versions := sorted((p for p in folder.iterdir() if (p / "saved_model.pb").is_file()), key=lambda p: p.name):
         return _inspect_export(folder, versions)
+    if (folder / "config.json").is_file() or is_tensorflow_checkpoint(folder):
+        return _inspect_model(folder)
     raise InputError(
         f"`path` must be a model, run, prepared data or export directory. Received: {str(folder)!r}, "
         "which has no config.json, manifest.json or saved_model.pb"
     )
+
+
+def needs_tensorflow(path: str | os.PathLike[str]) -> bool:
+    """Whether `inspect` will import TensorFlow, whose own log lines a caller may want to hold back."""
+    folder = Path(path)
+    return folder.suffix == ".keras" or (not (folder / "config.json").is_file() and is_tensorflow_checkpoint(folder))
 
 
 def describe(facts: dict[str, Any]) -> str:
@@ -64,25 +76,51 @@ def _inspect_run(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _inspect_model(folder: Path) -> dict[str, Any]:
-    config = _read_json(folder / "config.json")
+def _inspect_model(path: Path) -> dict[str, Any]:
+    checkpoint = open_checkpoint(path)
     facts: dict[str, Any] = {
-        "path": str(folder),
+        "path": str(path),
         "kind": "model",
-        "architectures": config.get("architectures", []),
-        "configuration": {k: v for k, v in config.items() if k not in ("architectures", "id2label", "label2id")},
+        "format": _KINDS[checkpoint.format],
+        "architecture": checkpoint.architecture,
+        "configuration": {**checkpoint.config.to_dict(), **checkpoint.settings},
     }
-    if "id2label" in config:
-        facts["labels"] = config["id2label"]
-    weights = folder / "model.safetensors"
-    if weights.is_file():
-        facts["parameters"] = _count_parameters(weights)
-    if (folder / "vocab.txt").is_file():
-        from keras_bert_impl.tokenization.wordpiece import load_vocabulary
-
-        vocabulary = load_vocabulary(folder / "vocab.txt")
-        facts["vocabulary"] = {"tokens": len(vocabulary), "first": vocabulary[:8]}
+    if checkpoint.labels:
+        facts["labels"] = list(checkpoint.labels)
+    facts["parameters"] = _count_parameters(checkpoint)
+    tokenizer = tokenizer_beside(checkpoint, path)
+    if tokenizer is not None:
+        facts["vocabulary"] = {
+            "tokens": tokenizer.vocab_size,
+            "first": list(tokenizer.vocabulary[:8]),
+            "lower-cased": tokenizer.lowercase,
+        }
+    facts["load"] = _load(checkpoint)
     return facts
+
+
+def _load(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Returns what a load of the checkpoint as what it is would say."""
+    parts = PARTS[checkpoint.architecture]
+    if checkpoint.architecture == "BertModel" and "pooler" not in checkpoint.parts:
+        parts = ("encoder",)
+    report = compare(checkpoint, tensor_shapes(checkpoint.config, parts, len(checkpoint.labels)))
+    return {"loaded": len(report.loaded), "complete": report.complete, **_left_over(report)}
+
+
+def _left_over(report: LoadReport) -> dict[str, Any]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.passed_over:
+        reasons.setdefault(reason, []).append(name)
+    lists = {
+        "newly initialised": list(report.newly_initialised),
+        "unused": list(report.unused),
+        "wrong shape": [f"{o.name}: {o.stored} in the file, {o.expected} in the model" for o in report.wrong_shape],
+        "widened": [f"{name} ({dtype})" for name, dtype in report.widened],
+        "passed over": reasons,
+        "configuration keys passed over": list(report.ignored_config_keys),
+    }
+    return {name: names for name, names in lists.items() if names}
 
 
 def _inspect_export(folder: Path, versions: list[Path]) -> dict[str, Any]:
@@ -96,22 +134,11 @@ def _inspect_export(folder: Path, versions: list[Path]) -> dict[str, Any]:
     return facts
 
 
-def _count_parameters(weights: Path) -> dict[str, int]:
-    """Counts parameters by part from the file's header: its length (8 bytes, little endian), then JSON."""
-    with weights.open("rb") as file:
-        try:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length)) if length <= weights.stat().st_size else None
-        except (struct.error, ValueError):
-            header = None
-    if header is None:
-        raise InputError(f"`path` must hold whole weights. Received: {str(weights)!r}, whose header cannot be read")
+def _count_parameters(checkpoint: Checkpoint) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for name, tensor in header.items():
-        if name != "__metadata__":
-            name = name.removeprefix("bert.")
-            part = next((part for prefix, part in _PARTS if name.startswith(prefix)), "other")
-            counts[part] = counts.get(part, 0) + math.prod(tensor["shape"])
+    for key, tensor in checkpoint.tensors.items():
+        part = "embeddings" if key.startswith("embeddings.") else part_of(key)
+        counts[part] = counts.get(part, 0) + math.prod(tensor.shape)
     return {"total": sum(counts.values()), **counts}
 
 
@@ -135,6 +162,8 @@ def _lines(value: Any, indent: str = "") -> list[str]:
 def _shown(item: Any) -> str:
     if isinstance(item, str):
         return item
+    if isinstance(item, list) and len(item) > _SHOWN_ITEMS:
+        return f"{json.dumps(item[:_SHOWN_ITEMS], ensure_ascii=False)} and {len(item) - _SHOWN_ITEMS:,} more"
     if isinstance(item, float):
         return f"{item:.6g}"
     return f"{item:,}" if type(item) is int else json.dumps(item, ensure_ascii=False)

@@ -1,12 +1,14 @@
 """A pretrained model with its tokenizer, read from a model directory or a run directory."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
@@ -46,9 +48,7 @@ class LoadedModel:
         self.model = model
         self.tokenizer = tokenizer
         report = model.load_report
-        fresh = report.newly_initialised if report is not None else ()
-        parts = {"pooler": "pooler.", "nsp_head": "seq_relationship."}
-        self.fresh_parts = {part for part, mark in parts.items() if any(mark in name for name in fresh)}
+        self.fresh_parts = set(report.fresh_parts if report is not None else ())
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Self:
@@ -57,9 +57,11 @@ class LoadedModel:
         Raises:
             InputError: if it is neither, or has no masked-LM head.
         """
-        directory = model_directory(path)
-        # Neither part has a say in what stands at a mask.
-        model = BertPretrainer.from_pretrained(directory, allow_missing=("pooler", "nsp_head"))
+        directory = _directory(path)
+        with warnings.catch_warnings():
+            # Neither part has a say in what stands at a mask, and their outputs are left out.
+            warnings.simplefilter("ignore")
+            model = BertPretrainer.from_pretrained(directory, allow_missing=("pooler", "nsp_head"))
         return cls(directory, model, WordPieceTokenizer.from_pretrained(directory))
 
     def row(self, text: str, max_length: int) -> Row:
@@ -86,15 +88,13 @@ class LoadedModel:
         }
 
 
-def model_directory(path: str | os.PathLike[str]) -> Path:
-    """Returns the model directory that `path` is, or that a run directory has in it."""
-    folder = Path(path)
-    for candidate in (folder / "model", folder):
-        if (candidate / "config.json").is_file() and (candidate / "vocab.txt").is_file():
-            return candidate
+def _directory(path: str | os.PathLike[str]) -> Path:
+    directory = model_directory(path)
+    if (directory / "config.json").is_file() and (directory / "vocab.txt").is_file():
+        return directory
     raise InputError(
         "`model` must be a model directory with config.json, model.safetensors and vocab.txt, or a run directory "
-        f"that has one in it. Received: {str(folder)!r}"
+        f"that has one in it. Received: {str(path)!r}"
     )
 
 

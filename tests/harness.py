@@ -137,13 +137,13 @@ def check_model(make, inputs, output_shapes, tmp_path):
     Args:
         make: makes the model; takes `dtype=`, `seed=`, `name=`.
         inputs: dict of arrays.
-        output_shapes: dict of shapes.
+        output_shapes: dict of shapes; or one shape, of a model with one output.
         tmp_path: an empty directory.
     """
     model = make()
-    outputs = model(inputs)
-    assert {name: tuple(output.shape) for name, output in outputs.items()} == output_shapes
-    assert set(model.predict(inputs, verbose=0)) == set(output_shapes)
+    output_shapes = _by_name(output_shapes)
+    assert {name: tuple(output.shape) for name, output in _by_name(model(inputs)).items()} == output_shapes
+    assert set(_by_name(model.predict(inputs, verbose=0))) == set(output_shapes)
 
     config = json.loads(json.dumps(model.get_config()))
     assert type(model).from_config(config).get_config() == model.get_config()
@@ -169,10 +169,14 @@ def check_model(make, inputs, output_shapes, tmp_path):
         _check_policy(make(dtype=policy), policy, compute, inputs, tmp_path)
 
 
+def _by_name(outputs):
+    return outputs if isinstance(outputs, dict) else {"output": outputs}
+
+
 def _check_policy(model, policy, compute, inputs, tmp_path):
     all_padding = {**inputs, "padding_mask": inputs["padding_mask"] * 0}
     for batch in (inputs, all_padding):
-        for name, output in arrays(model(batch, training=True)).items():
+        for name, output in _by_name(arrays(model(batch, training=True))).items():
             assert np.isfinite(output).all(), (policy, name)
     for layer in model._flatten_layers():
         if not isinstance(layer, keras.layers.InputLayer) and layer.weights:

@@ -12,7 +12,7 @@ from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
 from .examples.prepared_data import PreparedData
 from .held_out import HeldOut, describe
-from .model_choice import check_same_tokens, model_directory
+from .model_choice import check_same_tokens
 from .run_directory import write_json
 
 
@@ -33,7 +33,7 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     """
     data = PreparedData(config.data)
     lengths = _lengths(config, data)
-    model = BertPretrainer.from_pretrained(model_directory(config.model))
+    model = BertPretrainer.from_pretrained(config.model)
     _check_fit(model, data, lengths, config)
     trainer = PretrainingTrainer(model)
     trainer.compile()

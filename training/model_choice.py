@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from keras_bert_impl.checkpoints import hugging_face
+from keras_bert_impl.checkpoints.formats import open_checkpoint
+from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
@@ -14,12 +15,6 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from .configs import DEFAULT_PHASES, PretrainConfig
 from .examples.prepared_data import PreparedData
 from .phases import Phase
-
-
-def model_directory(path: str | Path) -> Path:
-    """Returns the model directory that `path` is, or that of the run directory that it is."""
-    inner = Path(path) / "model"
-    return inner if (inner / "config.json").is_file() else Path(path)
 
 
 def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
@@ -37,7 +32,7 @@ def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
             "`model` cannot be given with `init`, whose model directory says what the model is. "
             f"Received: model={config.model!r}, init={config.init!r}"
         )
-    return hugging_face.read_config(model_directory(config.init))[0]
+    return open_checkpoint(config.init).config
 
 
 def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], data: PreparedData) -> None:
@@ -72,7 +67,7 @@ def make_model(config: PretrainConfig, model: BertConfig) -> BertPretrainer:
     """Builds the model, fresh or with the weights of `init`; to be called in the strategy's scope."""
     if config.init is None:
         return BertPretrainer(model, dtype=config.dtype, seed=config.seed)
-    return BertPretrainer.from_pretrained(model_directory(config.init), dtype=config.dtype, seed=config.seed)
+    return BertPretrainer.from_pretrained(config.init, dtype=config.dtype, seed=config.seed)
 
 
 def check_same_tokens(argument: str, model: str | Path, data: PreparedData) -> None:

@@ -1,43 +1,100 @@
-"""What a load did, and what it left."""
+"""What a load does, and what it leaves."""
 
 import dataclasses
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from keras_bert_impl.checkpoints.architecture import Shape, part_of
+
+
+class WrongShape(NamedTuple):
+    """A tensor whose shape is not the model's; both shapes are oriented as in the checkpoint.
+
+    Attributes:
+        name: in the checkpoint.
+        stored: its shape there.
+        expected: the shape it would have to have.
+        key: its name in `architecture.tensor_shapes`.
+    """
+
+    name: str
+    stored: Shape
+    expected: Shape
+    key: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """Names of tensors, as the file has them, by what became of them.
+    """What becomes of every tensor, under its name in the checkpoint where it has one.
 
     Attributes:
-        source: the file.
+        source: the file or directory.
+        format: its format, for example `"huggingface"`.
         loaded: read into the model.
-        newly_initialised: in the model, absent from the file; they start fresh.
-        unused: in the file, not in the model.
-        wrong_shape: name, shape in the file, shape in the model.
-        passed_over: in the file, with nothing new in them: buffers, and copies of tied tensors.
-        ignored_config_keys: keys of `config.json` that are not fields of `BertConfig`.
+        newly_initialised: in the model, not in the checkpoint; they start fresh.
+        unused: in the checkpoint, not in the model.
+        wrong_shape: in both, with different shapes; where that is allowed, their part starts fresh.
+        widened: name and dtype of those read that the checkpoint has in half precision.
+        passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
+        ignored_config_keys: keys of the configuration that are not fields of `BertConfig`.
     """
 
     source: str
+    format: str = "huggingface"
     loaded: tuple[str, ...] = ()
     newly_initialised: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
-    wrong_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
-    passed_over: tuple[str, ...] = ()
+    wrong_shape: tuple[WrongShape, ...] = ()
+    widened: tuple[tuple[str, str], ...] = ()
+    passed_over: tuple[tuple[str, str], ...] = ()
     ignored_config_keys: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether every tensor of the file was loaded and every tensor of the model came from it."""
+        """Whether every tensor of the checkpoint is loaded and every tensor of the model comes from it."""
         return not (self.newly_initialised or self.unused or self.wrong_shape)
+
+    @property
+    def fresh_parts(self) -> tuple[str, ...]:
+        """Parts of the model that do not come from the checkpoint, for example `("classifier",)`."""
+        names = [*self.newly_initialised, *(one.key for one in self.wrong_shape)]
+        return tuple(dict.fromkeys(part_of(name) for name in names))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report as plain JSON values."""
+        shapes = [{"name": o.name, "stored": list(o.stored), "expected": list(o.expected)} for o in self.wrong_shape]
+        return {**dataclasses.asdict(self), "wrong_shape": shapes}
 
     def __str__(self) -> str:
         lines = [f"{self.source}: {len(self.loaded)} tensors loaded"]
         lines += [f"  newly initialised: {name}" for name in self.newly_initialised]
         lines += [f"  unused: {name}" for name in self.unused]
         lines += [
-            f"  wrong shape: {name}, {there} in the file, {here} in the model" for name, there, here in self.wrong_shape
+            f"  wrong shape: {one.name}, {one.stored} in the file, {one.expected} in the model{remedy(one.key)}"
+            for one in self.wrong_shape
         ]
-        lines += [f"  nothing new in: {name}" for name in self.passed_over]
+        lines += [f"  widened from {dtype}: {name}" for name, dtype in self.widened]
+        reasons = dict.fromkeys(reason for _, reason in self.passed_over)
+        for reason in reasons:
+            names = [name for name, why in self.passed_over if why == reason]
+            lines.append(f"  passed over, {reason}: {listed(names)}")
         if self.ignored_config_keys:
-            lines.append(f"  config.json keys passed over: {', '.join(self.ignored_config_keys)}")
+            lines.append(f"  configuration keys passed over: {', '.join(self.ignored_config_keys)}")
         return "\n".join(lines)
+
+
+def remedy(key: str) -> str:
+    """Says which setting the wrong shape of a tensor most likely belongs to, and what can be done."""
+    if key == "embeddings.word_embeddings.weight" or key == "cls.predictions.bias":
+        return " (another vocabulary: see `vocab_size`)"
+    if key == "embeddings.position_embeddings.weight":
+        return " (another length: see `max_position_embeddings`)"
+    if part_of(key) == "classifier":
+        return " (another number of labels: see `labels`)"
+    return ""
+
+
+def listed(names: Collection[str], shown: int = 4) -> str:
+    """Returns the first names, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(list(names)[:shown]) + (f" and {more} more" if more > 0 else "")

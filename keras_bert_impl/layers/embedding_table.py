@@ -44,10 +44,11 @@ class EmbeddingTable(keras.layers.Layer):
         self.seed = seed
 
     def build(self, ids_shape=None):
+        self.initializer = truncated_normal(self.initializer_range, self.seed, "table")
         self.table = self.add_weight(
             name="table",
             shape=(self.input_dim, self.output_dim),
-            initializer=truncated_normal(self.initializer_range, self.seed, "table"),
+            initializer=self.initializer,
             autocast=False,
         )
         self.built = True

@@ -1,6 +1,10 @@
 """Where initial values and dropout get their seeds from: (seed, path), and nothing else."""
 
+import contextlib
+import contextvars
 import hashlib
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 
@@ -15,6 +19,28 @@ def seed_for(seed: int, path: str) -> int:
     return int.from_bytes(digest, "little") >> 1  # 31 bits fit every backend's seed type
 
 
-def truncated_normal(stddev: float, seed: int, path: str) -> keras.initializers.Initializer:
+def truncated_normal(stddev: float, seed: int, path: str) -> "SeededNormal":
     """Returns a fresh initializer for the one variable at `path`: a normal cut off at two deviations."""
-    return keras.initializers.TruncatedNormal(stddev=stddev, seed=seed_for(seed, path))
+    return SeededNormal(stddev=stddev, seed=seed_for(seed, path))
+
+
+_withheld = contextvars.ContextVar("withheld", default=False)
+
+
+@contextlib.contextmanager
+def withheld_initial_values() -> Iterator[None]:
+    """Lets models be built without drawing random values, which whoever builds them then has to supply."""
+    token = _withheld.set(True)
+    try:
+        yield
+    finally:
+        _withheld.reset(token)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class SeededNormal(keras.initializers.TruncatedNormal):
+    """A normal cut off at two deviations; zeros while initial values are withheld."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """Returns the values, or zeros."""
+        return keras.ops.zeros(shape, dtype) if _withheld.get() else super().__call__(shape, dtype)

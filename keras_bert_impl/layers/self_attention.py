@@ -26,10 +26,14 @@ class SelfAttention(keras.layers.Layer):
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
             Without it every position is one. It keeps padding from being gathered as keys; what
             padding positions themselves gather is computed, and of no use.
+        return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
     Returns:
-        A tensor with the shape of `inputs`.
+        A tensor with the shape of `inputs`; with `return_attention` a pair of it and the attention
+        probabilities, `(batch, num_heads, seq_len, seq_len)`: row `i` says what share position `i`
+        gathers from each position, before dropout. They are 0 at padding, and a row sums to 1. They
+        are in the compute dtype, being the very numbers that the values are weighted with.
 
     Raises:
         InputError: if `hidden_size` is not a multiple of `num_heads`.
@@ -73,7 +77,7 @@ class SelfAttention(keras.layers.Layer):
         dense.build(inputs_shape)
         return dense
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(self, inputs, padding_mask=None, return_attention=False, training=None):
         head_size = inputs.shape[-1] // self.num_heads
         query = self._split_heads(self.query(inputs) * head_size**-0.5)
         key = self._split_heads(self.key(inputs))
@@ -81,9 +85,9 @@ class SelfAttention(keras.layers.Layer):
 
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         probabilities = self._probabilities(scores, padding_mask)
-        probabilities = self.probability_dropout(probabilities, training=training)
-        gathered = ops.matmul(probabilities, value)
-        return self.output_projection(self._join_heads(gathered, inputs))
+        gathered = ops.matmul(self.probability_dropout(probabilities, training=training), value)
+        outputs = self.output_projection(self._join_heads(gathered, inputs))
+        return (outputs, probabilities) if return_attention else outputs
 
     def _split_heads(self, projected):
         # (batch, seq_len, hidden_size) -> (batch, heads, seq_len, head_size)
@@ -105,6 +109,11 @@ class SelfAttention(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
 
+    def compute_output_spec(self, inputs, padding_mask=None, return_attention=False, training=None):
+        # A shape alone cannot tell how many outputs were asked for.
+        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        return (outputs, attention_spec(self, inputs)) if return_attention else outputs
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -113,3 +122,9 @@ class SelfAttention(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "seed": self.seed,
         }
+
+
+def attention_spec(layer, inputs):
+    """Returns the symbolic attention probabilities of a layer with `num_heads`."""
+    batch, seq_len, _ = inputs.shape
+    return keras.KerasTensor((batch, layer.num_heads, seq_len, seq_len), layer.compute_dtype)

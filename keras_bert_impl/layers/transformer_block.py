@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl.layers.feed_forward import FeedForward
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.seeds import seed_for
-from keras_bert_impl.layers.self_attention import SelfAttention
+from keras_bert_impl.layers.self_attention import SelfAttention, attention_spec
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -26,10 +26,12 @@ class TransformerBlock(keras.layers.Layer):
     Call arguments:
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
+        return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
     Returns:
-        A tensor with the shape of `inputs`.
+        A tensor with the shape of `inputs`; with `return_attention` a pair of it and the attention
+        probabilities of `SelfAttention`, `(batch, num_heads, seq_len, seq_len)`.
 
     Reference:
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1.
@@ -90,17 +92,27 @@ class TransformerBlock(keras.layers.Layer):
         layer_norm.build(inputs_shape)
         return layer_norm
 
-    def call(self, inputs, padding_mask=None, training=None):
-        attended = self.attention(inputs, padding_mask=padding_mask, training=training)
+    def call(self, inputs, padding_mask=None, return_attention=False, training=None):
+        attended = self.attention(
+            inputs, padding_mask=padding_mask, return_attention=return_attention, training=training
+        )
+        if return_attention:
+            attended, probabilities = attended
         attended = self.attention_output_dropout(attended, training=training)
         attended = self.attention_norm(inputs + attended)
 
         fed = self.feed_forward(attended)
         fed = self.feed_forward_output_dropout(fed, training=training)
-        return self.feed_forward_norm(attended + fed)
+        outputs = self.feed_forward_norm(attended + fed)
+        return (outputs, probabilities) if return_attention else outputs
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
+
+    def compute_output_spec(self, inputs, padding_mask=None, return_attention=False, training=None):
+        # A shape alone cannot tell how many outputs were asked for.
+        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        return (outputs, attention_spec(self, inputs)) if return_attention else outputs
 
     def get_config(self):
         return {

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_bert_impl.checkpoints.architecture import HEADS
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.embeddings import Embeddings
 from keras_bert_impl.layers.pooler import Pooler
@@ -24,10 +25,19 @@ class BertEncoder(PretrainedModel):
     Outputs, a dict:
         sequence_output: `(batch, seq_len, hidden_size)`, in the compute dtype.
         pooled_output: `(batch, hidden_size)`, in the compute dtype; absent without pooler.
+        attention_probabilities: `(batch, num_hidden_layers, num_attention_heads, seq_len, seq_len)`,
+            in the compute dtype; only with `return_attention`. Row `i` of a head says what share
+            position `i` gathers from each position, before dropout; 0 at padding.
+        hidden_states: `(batch, num_hidden_layers + 1, seq_len, hidden_size)`, in the compute dtype;
+            only with `return_hidden_states`. First what the embeddings gave, then every block, so
+            that the last is `sequence_output`.
 
     Args:
         config: `BertConfig`, or the dict that its `to_dict()` wrote.
         pooler: bool. Whether to pool the first position.
+        return_attention: bool. Whether the attention probabilities are an output. They grow with the
+            square of `seq_len`.
+        return_hidden_states: bool. Whether all hidden states are an output.
         dtype: string or `keras.DTypePolicy`, applied to every sublayer.
         seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
         **kwargs: passed to `keras.Model`, for example `name`.
@@ -37,13 +47,15 @@ class BertEncoder(PretrainedModel):
     """
 
     architecture = "BertModel"
-    leaves_heads = True
+    may_leave = HEADS
 
     def __init__(
         self,
         config: BertConfig | dict[str, Any],
         *,
         pooler: bool = True,
+        return_attention: bool = False,
+        return_hidden_states: bool = False,
         dtype: Any = None,
         seed: int = 0,
         **kwargs: Any,
@@ -89,20 +101,37 @@ class BertEncoder(PretrainedModel):
             for name in ("token_ids", "segment_ids", "padding_mask")
         }
         padding_mask = keras.ops.cast(inputs["padding_mask"], "bool")
-        x = self.embeddings(inputs["token_ids"], inputs["segment_ids"])
+        hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"])]
+        attention_probabilities = []
         for block in self.blocks:
-            x = block(x, padding_mask=padding_mask)
-        outputs = {"sequence_output": x}
+            x = block(hidden_states[-1], padding_mask=padding_mask, return_attention=return_attention)
+            if return_attention:
+                x, probabilities = x
+                attention_probabilities.append(probabilities)
+            hidden_states.append(x)
+        outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(x)
+            outputs["pooled_output"] = self.pooler(hidden_states[-1])
+        # The batch comes first, so that `predict` can join batches.
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(attention_probabilities, axis=1)
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
         # Config
         self.config = config
         self.seed = seed
+        self.return_attention = return_attention
+        self.return_hidden_states = return_hidden_states
         # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
         self.dtype_policy = policy
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""
-        return {**super().get_config(), "pooler": self.pooler is not None}
+        return {
+            **super().get_config(),
+            "pooler": self.pooler is not None,
+            "return_attention": self.return_attention,
+            "return_hidden_states": self.return_hidden_states,
+        }

@@ -8,6 +8,7 @@ from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.seeds import seed_for, truncated_normal
 from keras_bert_impl.models.bert_encoder import BertEncoder
+from keras_bert_impl.models.inputs import encoder_inputs, symbolic_inputs
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 
 
@@ -58,11 +59,8 @@ class BertPretrainer(PretrainedModel):
         )
 
         # Functional model
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-        }
-        encoded = self.encoder({name: inputs[name] for name in ("token_ids", "segment_ids", "padding_mask")})
+        inputs = symbolic_inputs("mask_positions")
+        encoded = self.encoder(encoder_inputs(inputs))
         outputs = {
             "mlm_logits": self.mlm_head(encoded["sequence_output"], inputs["mask_positions"]),
             "nsp_logits": keras.ops.cast(self.nsp_head(encoded["pooled_output"]), "float32"),

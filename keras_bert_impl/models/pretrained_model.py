@@ -1,13 +1,22 @@
-"""What every model of the package can do: come from a preset or a model directory, and be saved as one."""
+"""What every model of the package can do: come from a preset or a checkpoint, and be saved as a model directory."""
 
+import inspect
 import os
+import warnings
+from collections.abc import Collection
 from typing import Any, ClassVar, Self
 
 import keras
 
 from keras_bert_impl.checkpoints import hugging_face
-from keras_bert_impl.checkpoints.load_report import LoadReport
+from keras_bert_impl.checkpoints.architecture import PARTS, tensor_shapes
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.checkpoints.formats import open_checkpoint
+from keras_bert_impl.checkpoints.load import checked_load, read_into
+from keras_bert_impl.checkpoints.load_report import LoadReport, listed
+from keras_bert_impl.checkpoints.places import places
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers.seeds import withheld_initial_values
 from keras_bert_impl.presets import get_preset
 
 
@@ -18,14 +27,14 @@ class PretrainedModel(keras.Model):
 
     Attributes:
         architecture: its name in `config.json`.
-        leaves_heads: whether it may be read from a file that has heads besides.
+        may_leave: parts of a checkpoint that belong to other models and may be left without being named.
         config: the `BertConfig` it was made from.
         seed: seed of initial values and dropout.
-        load_report: `LoadReport` of the last `from_pretrained`, or None.
+        load_report: `LoadReport` of `from_pretrained`, or None.
     """
 
     architecture: ClassVar[str]
-    leaves_heads: ClassVar[bool] = False
+    may_leave: ClassVar[tuple[str, ...]] = ()
 
     config: BertConfig
     seed: int
@@ -39,46 +48,64 @@ class PretrainedModel(keras.Model):
             preset: `"tiny"`, `"mini"`, `"small"`, `"medium"`, `"base"` or `"large"`.
             dtype: string or `keras.DTypePolicy`, for example `"mixed_bfloat16"`.
             seed: seed of initial values and dropout.
-            **overrides: fields of `BertConfig`, for example `vocab_size=8000`.
+            **overrides: fields of `BertConfig`, for example `vocab_size=8000`, and arguments of the model.
 
         Raises:
             InputError: if the preset or a field is unknown or out of range.
         """
-        return cls(get_preset(preset, **overrides), dtype=dtype, seed=seed)
+        arguments = inspect.signature(cls).parameters.keys() - {"config", "dtype", "seed", "kwargs"}
+        options = {name: overrides.pop(name) for name in arguments & overrides.keys()}
+        return cls(get_preset(preset, **overrides), dtype=dtype, seed=seed, **options)
 
     @classmethod
     def from_pretrained(
         cls,
-        path: str | os.PathLike[str],
+        path: Any,
         *,
         dtype: Any = None,
         seed: int = 0,
-        allow_missing: tuple[str, ...] = (),
-        allow_unused: tuple[str, ...] = (),
+        allow_missing: Collection[str] = (),
+        allow_unused: Collection[str] = (),
+        allow_wrong_shape: Collection[str] = (),
         **options: Any,
     ) -> Self:
-        """Makes a model from a model directory in Hugging Face's form.
+        """Makes a model with the weights of a checkpoint of any format that is known.
 
-        What was and wasn't loaded is in the model's `load_report`.
+        Every tensor of the model must be in the checkpoint, every tensor of the checkpoint in the model, unless
+        its part is named as allowed or belongs to another task (`may_leave`). What was and wasn't loaded is in
+        the model's `load_report`; a part that starts fresh is warned of.
 
         Args:
-            path: directory with `config.json` and `model.safetensors`.
+            path: model directory (Hugging Face's form), run directory, TensorFlow 1 checkpoint, KerasHub preset
+                directory or object, Model Garden checkpoint, `.keras` file of this package, or a `Checkpoint`.
             dtype: string or `keras.DTypePolicy`, for example `"mixed_bfloat16"`.
-            seed: seed of dropout, and of the initial values of allowed missing parts.
-            allow_missing: parts of the model that may be absent from the file and start fresh, of
-                `"pooler"`, `"mlm_head"`, `"nsp_head"`.
-            allow_unused: first names of tensors in the file that the model may leave, for example `"classifier"`.
-            **options: further arguments of the model, for example `pooler=False`.
+            seed: seed of dropout, and of the initial values of parts that start fresh.
+            allow_missing: parts of the model that may be absent and start fresh, of `"pooler"`, `"mlm_head"`,
+                `"nsp_head"`, `"classifier"`, `"qa_head"`.
+            allow_unused: parts of the checkpoint, or first words of names, that the model may leave.
+            allow_wrong_shape: parts whose shapes may differ and which then start fresh, of those of `allow_missing`.
+            **options: further arguments of the model, for example `pooler=False`. A classifier's `labels`, when
+                given, also allow its head to be missing.
 
         Raises:
-            InputError: if the directory is not such a model, or anything else is missing, unused or
-                of another shape.
+            InputError: if it is no such checkpoint, or anything else is missing, unused or of another shape.
         """
-        config, ignored_keys = hugging_face.read_config(path)
-        model = cls(config, dtype=dtype, seed=seed, **options)
-        model.load_report = hugging_face.read_weights(
-            path, model, allow_missing=allow_missing, allow_unused=allow_unused, ignored_config_keys=ignored_keys
+        checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path)
+        named_head = ("classifier",) if options.get("labels") is not None else ()
+        options = cls.options_from(checkpoint, options)
+        kept, report = checked_load(
+            checkpoint,
+            cls.tensor_shapes(checkpoint.config, **options),
+            allow_missing=(*named_head, *allow_missing),
+            allow_unused=(*cls.may_leave, *allow_unused),
+            allow_wrong_shape=allow_wrong_shape,
         )
+        with withheld_initial_values():
+            model = cls(checkpoint.config, dtype=dtype, seed=seed, **options)
+        read_into(kept, places(model))
+        model.load_report = report
+        if report.fresh_parts:
+            warnings.warn(f"{report.source}: {listed(report.fresh_parts)} starts with fresh weights", stacklevel=2)
         return model
 
     def save_pretrained(self, path: str | os.PathLike[str], tokenizer: Any = None) -> None:
@@ -92,6 +119,21 @@ class PretrainedModel(keras.Model):
             InputError: if the directory has content that is not a model.
         """
         hugging_face.write_model_directory(path, self, tokenizer=tokenizer)
+
+    @classmethod
+    def options_from(cls, checkpoint: Checkpoint, options: dict[str, Any]) -> dict[str, Any]:
+        """Completes the user's options by what the checkpoint says of the model's head."""
+        return options
+
+    @classmethod
+    def tensor_shapes(cls, config: BertConfig, **options: Any) -> dict[str, tuple[int, ...]]:
+        """Returns the tensors that a model with these arguments has, without building it."""
+        parts = [part for part in PARTS[cls.architecture] if part != "pooler" or options.get("pooler", True)]
+        return tensor_shapes(config, parts, num_labels=len(options.get("labels") or ()))
+
+    def head_settings(self) -> dict[str, Any]:
+        """Returns what `config.json` says of the model's head."""
+        return {}
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""

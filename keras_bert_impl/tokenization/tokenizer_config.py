@@ -46,6 +46,32 @@ def read_options(directory: Path) -> dict[str, Any]:
     return {option: value for option, value in found.items() if value is not None}
 
 
+def read_fast_vocabulary(directory: Path) -> list[str]:
+    """Returns the vocabulary in tokenizer.json, its added tokens included, in the order of their ids.
+
+    Raises:
+        InputError: if the file is damaged, or holds another model than WordPiece or ids with gaps.
+    """
+    file = directory / FAST_FILE
+    fast = _read_json(file)
+    model = fast.get("model") or {}
+    vocab = model.get("vocab")
+    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(vocab, dict):
+        raise InputError(
+            f"`{FAST_FILE}` must hold a WordPiece vocabulary. Received: {str(file)!r}, type={model.get('type')!r}"
+        )
+    if model.get("continuing_subword_prefix", "##") != "##":
+        raise InputError(
+            f"`{FAST_FILE}` must mark pieces inside a word by '##'. "
+            f"Received: {str(file)!r}, {model['continuing_subword_prefix']!r}"
+        )
+    ids = {**vocab, **{token["content"]: token["id"] for token in fast.get("added_tokens") or []}}
+    tokens = sorted(ids, key=ids.__getitem__)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise InputError(f"`{FAST_FILE}` must give the ids 0, 1, 2, … once each. Received: {str(file)!r}")
+    return tokens
+
+
 def write_options(options: dict[str, Any], directory: Path) -> None:
     """Writes tokenizer_config.json; `options` has our names."""
     config = {_KEYS[option]: value for option, value in options.items()}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.text_normalizer import TextNormalizer
-from keras_bert_impl.tokenization.tokenizer_config import read_options, write_options
+from keras_bert_impl.tokenization.tokenizer_config import FAST_FILE, read_fast_vocabulary, read_options, write_options
 from keras_bert_impl.tokenization.vocabulary_file import load_vocabulary, save_vocabulary
 
 __all__ = ["Encoding", "WordPieceTokenizer", "load_vocabulary"]
@@ -132,14 +132,17 @@ class WordPieceTokenizer:
 
     @classmethod
     def from_pretrained(cls, directory: str | os.PathLike[str], **options: Any) -> Self:
-        """Builds the tokenizer of a model directory: `vocab.txt`, and the options beside it.
+        """Builds the tokenizer of a model directory: `vocab.txt` (else that of `tokenizer.json`), and the options.
 
         Args:
             directory: path of the directory; Hugging Face's BERT directories are such.
             **options: replace those found in `tokenizer_config.json` and `tokenizer.json`.
         """
         folder = Path(directory)
-        return cls.from_vocab_file(folder / "vocab.txt", **{**read_options(folder), **options})
+        options = {**read_options(folder), **options}
+        if not (folder / "vocab.txt").is_file() and (folder / FAST_FILE).is_file():
+            return cls(read_fast_vocabulary(folder), **options)
+        return cls.from_vocab_file(folder / "vocab.txt", **options)
 
     def save_pretrained(self, directory: str | os.PathLike[str]) -> None:
         """Writes `vocab.txt` and `tokenizer_config.json` into the directory, which is made if absent."""

@@ -154,7 +154,7 @@ def test_half_a_head_is_no_head(folder):
 def test_allow_missing_takes_names_of_parts_only(folder):
     with pytest.raises(
         InputError,
-        match=r"`allow_missing` must be of pooler, mlm_head, nsp_head. Received: allow_missing=\['encoder'\]",
+        match=r"`allow_missing` must be of pooler, mlm_head, nsp_head, .*Received: allow_missing=\['encoder'\]",
     ):
         BertPretrainer.from_pretrained(folder, allow_missing=("encoder",))
 
@@ -170,7 +170,7 @@ def test_an_extra_tensor_is_refused_unless_allowed(pretrainer, folder):
         tensors["classifier.weight"] = np.zeros((2, 12), "float32")
 
     change_tensors(folder, add)
-    with pytest.raises(InputError, match=r"no place for. .* also has classifier.weight; `allow_unused` names"):
+    with pytest.raises(InputError, match=r"no place for. .* also has classifier.weight; `allow_unused=\('classifier',\)` leaves"):
         BertPretrainer.from_pretrained(folder)
     model = BertPretrainer.from_pretrained(folder, allow_unused=("classifier",))
     assert model.load_report.unused == ("classifier.weight",)
@@ -193,7 +193,7 @@ def test_buffers_and_tied_copies_are_passed_over(folder):
     report = BertPretrainer.from_pretrained(folder).load_report
     assert report.complete
     assert len(report.passed_over) == 3
-    assert "  nothing new in: cls.predictions.decoder.bias" in str(report).splitlines()
+    assert "  passed over, a copy of cls.predictions.bias: cls.predictions.decoder.bias" in str(report).splitlines()
 
 
 def test_an_output_kernel_of_its_own_is_refused(folder):
@@ -237,19 +237,18 @@ def test_a_header_that_promises_too_much_is_refused(folder):
         BertPretrainer.from_pretrained(folder)
 
 
-def test_a_refused_load_says_so_before_anything_is_changed(folder, pretrainer):
+def test_a_refused_load_says_so_before_a_model_is_built(folder, monkeypatch):
     change_tensors(folder, lambda tensors: tensors.pop("cls.seq_relationship.bias"))
-    model = BertPretrainer(pretrainer.config, seed=4)
-    with pytest.raises(InputError):
-        hugging_face.read_weights(folder, model)
-    same_weights(model, BertPretrainer(pretrainer.config, seed=4))
+    monkeypatch.setattr(BertPretrainer, "__init__", lambda self, *args, **kwargs: pytest.fail("built"))
+    with pytest.raises(InputError, match="lacks cls.seq_relationship.bias"):
+        BertPretrainer.from_pretrained(folder)
 
 
 def test_directories_that_are_no_model_are_refused(folder, tmp_path):
-    with pytest.raises(InputError, match=r"must be a model directory. Received: '.*nowhere', which is not a directory"):
+    with pytest.raises(InputError, match=r"must be a model directory .*Received: '.*nowhere', which is not a directory"):
         BertEncoder.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"must be a model directory. Received: '.*empty', which has no config.json"):
+    with pytest.raises(InputError, match=r"must be a model directory .*Received: '.*empty', which has no config.json"):
         BertEncoder.from_pretrained(tmp_path / "empty")
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"which has no model.safetensors"):
@@ -279,7 +278,7 @@ def test_foreign_config_keys_are_passed_over_and_listed(folder):
     change_config(folder, transformers_version="9", use_cache=True)
     report = BertPretrainer.from_pretrained(folder).load_report
     assert report.ignored_config_keys == ("transformers_version", "use_cache")
-    assert str(report).endswith("  config.json keys passed over: transformers_version, use_cache")
+    assert str(report).endswith("  configuration keys passed over: transformers_version, use_cache")
 
 
 def test_a_config_that_says_nothing_means_hugging_face_defaults(tmp_path):

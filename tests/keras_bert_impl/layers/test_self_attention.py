@@ -1,5 +1,6 @@
 """`SelfAttention`: scaled dot products over the positions that are not padding."""
 
+import keras
 import numpy as np
 import pytest
 from harness import arrays, check_layer, small_batch
@@ -22,26 +23,68 @@ def test_contract():
 
 
 def by_definition(layer, inputs, mask):
-    """One head and one query at a time, in float64."""
+    """Outputs and probabilities, one head and one query at a time, in float64."""
 
     def project(name):
         dense = getattr(layer, name)
         return inputs.astype("float64") @ arrays(dense.kernel) + arrays(dense.bias)
 
     query, key, value = project("query"), project("key"), project("value")
-    gathered = np.zeros_like(query)
+    gathered, probabilities = np.zeros_like(query), np.zeros((len(inputs), 3, *2 * inputs.shape[1:2]))
     for row, head, position in np.ndindex(len(inputs), 3, inputs.shape[1]):
         part = slice(4 * head, 4 * head + 4)
         scores = key[row, mask[row], part] @ query[row, position, part] / np.sqrt(4)
         weights = np.exp(scores - scores.max())
-        gathered[row, position, part] = weights @ value[row, mask[row], part] / weights.sum()
-    return gathered @ arrays(layer.output_projection.kernel) + arrays(layer.output_projection.bias)
+        probabilities[row, head, position, mask[row]] = weights / weights.sum()
+        gathered[row, position, part] = probabilities[row, head, position, mask[row]] @ value[row, mask[row], part]
+    outputs = gathered @ arrays(layer.output_projection.kernel) + arrays(layer.output_projection.bias)
+    return outputs, probabilities
 
 
 def test_is_attention_by_its_definition():
     layer, inputs = make(), vectors()
     outputs = arrays(layer(inputs, padding_mask=MASK))
-    np.testing.assert_allclose(outputs, by_definition(layer, inputs, MASK.astype(bool)), atol=1e-5)
+    np.testing.assert_allclose(outputs, by_definition(layer, inputs, MASK.astype(bool))[0], atol=1e-5)
+
+
+def test_probabilities_are_those_of_the_definition_and_the_outputs_stay_as_they_were():
+    layer, inputs = make(), vectors()
+    outputs, probabilities = layer(inputs, padding_mask=MASK, return_attention=True)
+    np.testing.assert_array_equal(arrays(outputs), arrays(layer(inputs, padding_mask=MASK)))
+    expected = by_definition(layer, inputs, MASK.astype(bool))[1]
+    np.testing.assert_allclose(arrays(probabilities), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype,compute,rounding",
+    [("float32", "float32", 1e-6), ("mixed_float16", "float16", 2e-3), ("mixed_bfloat16", "bfloat16", 1e-2)],
+)
+def test_probabilities_are_in_the_compute_dtype_sum_to_one_and_are_none_at_padding(dtype, compute, rounding):
+    _, probabilities = make(dtype=dtype)(vectors(), padding_mask=MASK, return_attention=True)
+    assert keras.backend.standardize_dtype(probabilities.dtype) == compute
+    at_padding = np.broadcast_to(MASK[:, None, None] == 0, probabilities.shape)
+    assert (arrays(probabilities)[at_padding] == 0).all()
+    np.testing.assert_allclose(arrays(probabilities).sum(-1), 1, atol=rounding)
+
+
+def test_probabilities_are_those_before_dropout():
+    layer = SelfAttention(3, dropout=0.5)
+    inputs = vectors()
+    _, plain = layer(inputs, return_attention=True)
+    _, in_training = layer(inputs, return_attention=True, training=True)
+    np.testing.assert_array_equal(arrays(in_training), arrays(plain))
+
+
+def test_symbolic_calls_with_attention_can_be_saved(tmp_path):
+    inputs, mask = keras.Input((None, 12)), keras.Input((None,), dtype="int32")
+    outputs = make()(inputs, padding_mask=mask, return_attention=True)
+    assert [tensor.shape for tensor in outputs] == [(None, None, 12), (None, 3, None, None)]
+    model = keras.Model([inputs, mask], outputs)
+    model.save(tmp_path / "model.keras")
+    restored = keras.models.load_model(tmp_path / "model.keras")
+    given = [vectors(), MASK]
+    for one, other in zip(arrays(restored(given)), arrays(model(given)), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_bool_and_integer_masks_are_the_same_and_none_means_no_padding():

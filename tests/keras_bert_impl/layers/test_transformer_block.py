@@ -40,3 +40,17 @@ def test_without_dropout_training_changes_nothing():
     block, inputs = make(), vectors()
     np.testing.assert_array_equal(arrays(block(inputs, training=True)), arrays(block(inputs, training=False)))
     assert not block.non_trainable_variables
+
+
+def test_returns_the_probabilities_of_its_attention_and_the_outputs_stay_as_they_were():
+    block, inputs = make(initializer_range=0.5), vectors()
+    outputs, probabilities = block(inputs, padding_mask=MASK, return_attention=True)
+    np.testing.assert_array_equal(arrays(outputs), arrays(block(inputs, padding_mask=MASK)))
+    _, expected = block.attention(inputs, padding_mask=MASK, return_attention=True)
+    np.testing.assert_array_equal(arrays(probabilities), arrays(expected))
+
+
+def test_a_symbolic_call_with_attention_knows_both_shapes():
+    outputs = make(dtype="mixed_bfloat16")(keras.Input((None, 12)), return_attention=True)
+    assert [tensor.shape for tensor in outputs] == [(None, None, 12), (None, 3, None, None)]
+    assert {tensor.dtype for tensor in outputs} == {"bfloat16"}

@@ -22,6 +22,93 @@ def test_contract(tmp_path, pooler):
     check_model(make, batch(), shapes, tmp_path)
 
 
+def test_contract_with_further_outputs(tmp_path):
+    def make(**kwargs):
+        return BertEncoder(small_config(), return_attention=True, return_hidden_states=True, **kwargs)
+
+    shapes = {
+        "sequence_output": (3, 9, 12),
+        "pooled_output": (3, 12),
+        "attention_probabilities": (3, 2, 3, 9, 9),
+        "hidden_states": (3, 3, 9, 12),
+    }
+    check_model(make, batch(), shapes, tmp_path)
+
+
+def test_further_outputs_change_neither_the_others_nor_the_weights():
+    config, inputs = small_config(initializer_range=0.3), batch()
+    plain = BertEncoder(config)
+    further = BertEncoder(config, return_attention=True, return_hidden_states=True)
+    assert [weight.path for weight in further.weights] == [weight.path for weight in plain.weights]
+    expected, outputs = arrays(plain(inputs)), arrays(further(inputs))
+    assert set(outputs) - set(expected) == {"attention_probabilities", "hidden_states"}
+    for name, value in expected.items():
+        np.testing.assert_array_equal(outputs[name], value)
+
+
+def test_further_outputs_are_those_of_each_block_in_turn():
+    encoder = BertEncoder(small_config(initializer_range=0.3), return_attention=True, return_hidden_states=True)
+    inputs = batch()
+    outputs = arrays(encoder(inputs))
+    state = encoder.embeddings(inputs["token_ids"], inputs["segment_ids"])
+    for i, block in enumerate(encoder.blocks):
+        np.testing.assert_allclose(outputs["hidden_states"][:, i], arrays(state), atol=1e-6)
+        state, expected = block(state, padding_mask=inputs["padding_mask"], return_attention=True)
+        np.testing.assert_allclose(outputs["attention_probabilities"][:, i], arrays(expected), atol=1e-6)
+    np.testing.assert_array_equal(outputs["hidden_states"][:, -1], outputs["sequence_output"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16", "bfloat16"])
+def test_probabilities_sum_to_one_over_tokens_and_are_none_at_padding(dtype):
+    encoder, inputs = BertEncoder(small_config(initializer_range=0.3), return_attention=True, dtype=dtype), batch()
+    probabilities = arrays(encoder(inputs))["attention_probabilities"]
+    at_padding = np.broadcast_to((inputs["padding_mask"] == 0)[:, None, None, None], probabilities.shape)
+    assert (probabilities[at_padding] == 0).all()
+    rounding = {"float32": 1e-6, "mixed_float16": 2e-3}.get(dtype, 1e-2)
+    np.testing.assert_allclose(probabilities.sum(-1), 1, atol=rounding)
+
+
+def test_predict_joins_batches():
+    encoder, inputs = BertEncoder(small_config(), return_attention=True, return_hidden_states=True), batch()
+    outputs = encoder.predict(inputs, batch_size=2, verbose=0)
+    for name, value in arrays(encoder(inputs)).items():
+        np.testing.assert_allclose(outputs[name], value, atol=1e-5, err_msg=name)
+
+
+def test_a_model_directory_can_be_read_with_further_outputs(tmp_path):
+    encoder = BertEncoder(small_config(), seed=5)
+    encoder.save_pretrained(tmp_path / "model")
+    further = BertEncoder.from_pretrained(tmp_path / "model", return_attention=True, return_hidden_states=True)
+    assert further.load_report.complete
+    outputs, expected = arrays(further(batch())), arrays(encoder(batch()))
+    np.testing.assert_array_equal(outputs["sequence_output"], expected["sequence_output"])
+    assert outputs["attention_probabilities"].shape == (3, 2, 3, 9, 9)
+    assert outputs["hidden_states"].shape == (3, 3, 9, 12)
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_each_further_output_can_be_had_alone(attention):
+    encoder = BertEncoder(small_config(), return_attention=attention, return_hidden_states=not attention)
+    asked = "attention_probabilities" if attention else "hidden_states"
+    assert set(encoder(batch())) == {"sequence_output", "pooled_output", asked}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "bert-tiny-splade-mlm"])
+def test_hidden_states_are_those_that_hugging_face_recorded(shared, name):
+    golden = np.load(shared / "models" / name / "golden_batch.npz")
+    encoder = BertEncoder.from_pretrained(
+        shared / "models" / name, pooler=False, return_hidden_states=True, return_attention=True
+    )
+    positions = [0, 1, 2, 5, 10, 40]
+    outputs = arrays(encoder({input.name: golden[input.name] for input in encoder.inputs}))
+    real = golden["padding_mask"][:, positions].astype(bool)
+    for i in range(encoder.config.num_hidden_layers + 1):
+        expected = golden[f"hidden_{i}_positions_0_1_2_5_10_40"][real]
+        np.testing.assert_allclose(outputs["hidden_states"][:, i, positions][real], expected, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(outputs["attention_probabilities"].sum(-1), 1, atol=1e-5)
+
+
 def test_padding_has_no_influence():
     encoder, padded = BertEncoder(small_config(initializer_range=0.3)), batch()
     outputs = arrays(encoder(padded))

@@ -1,0 +1,103 @@
+"""A checkpoint of any format, opened but not yet read."""
+
+import dataclasses
+from collections.abc import Callable, Collection
+from typing import Any
+
+from keras_bert_impl.checkpoints.architecture import PARTS, Shape, part_of
+from keras_bert_impl.config import BertConfig
+
+# Hugging Face's names for labels that were never given any.
+_PLAIN_LABEL = "LABEL_{}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredTensor:
+    """A tensor of a checkpoint, read when asked for.
+
+    Attributes:
+        name: as the checkpoint calls it.
+        shape: as the checkpoint has it, the axes of heads joined.
+        dtype: as the checkpoint has it, for example `"float16"`.
+        read: returns the values as an array; heads may be apart.
+        transposed: whether the checkpoint has a kernel as `(outputs, inputs)`.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str
+    read: Callable[[], Any]
+    transposed: bool = False
+
+    def stored_shape(self, shape: Shape) -> Shape:
+        """Returns how the checkpoint would have a tensor whose shape in this package is `shape`."""
+        return shape[::-1] if self.transposed else shape
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What a checkpoint holds.
+
+    Attributes:
+        source: the file or directory, for messages.
+        format: of `"huggingface"`, `"google_tf1"`, `"keras_hub"`, `"model_garden"`, `"keras"`, `"memory"`.
+        config: what the encoder is.
+        tensors: by the names of `architecture.tensor_shapes`; names that no BERT has are kept as they are.
+        architecture: a key of `PARTS`, as the checkpoint says it or as its tensors show.
+        labels: names of the classifier's outputs; empty without classifier.
+        settings: what `config.json` says of the head besides, for example `problem_type`.
+        passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
+        ignored_config_keys: keys of the configuration that are not fields of `BertConfig`.
+    """
+
+    source: str
+    format: str
+    config: BertConfig
+    tensors: dict[str, StoredTensor]
+    architecture: str
+    labels: tuple[str, ...] = ()
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    passed_over: tuple[tuple[str, str], ...] = ()
+    ignored_config_keys: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that have at least one tensor here, in the order they are met."""
+        return tuple(dict.fromkeys(part_of(name) for name in self.tensors))
+
+    def with_tensors(self, tensors: dict[str, StoredTensor]) -> "Checkpoint":
+        """Returns the checkpoint with these tensors in place of its own."""
+        return dataclasses.replace(self, tensors=tensors)
+
+
+def architecture_of(tensors: Collection[str], stated: str | None = None) -> str:
+    """Returns which architecture the tensors are, so that none of their parts is lost.
+
+    Args:
+        tensors: names of tensors.
+        stated: what the checkpoint says, which published ones get wrong: it holds where it has all their parts.
+    """
+    parts = {part_of(name) for name in tensors}
+    candidates = [stated] if stated in PARTS else []
+    candidates += [
+        "BertModel",
+        "BertForMaskedLM",
+        "BertForPreTraining",
+        "BertForSequenceClassification" if "pooler" in parts else "BertForTokenClassification",
+        "BertForQuestionAnswering",
+    ]
+    for candidate in candidates:
+        if parts <= set(PARTS[candidate]):
+            return candidate
+    # Some part belongs to no BERT, or to another than the rest: the load report will say so.
+    return max(candidates, key=lambda name: len(parts & set(PARTS[name])))
+
+
+def plain_labels(count: int) -> tuple[str, ...]:
+    """Returns the names of `count` labels that have none."""
+    return tuple(_PLAIN_LABEL.format(i) for i in range(count))
+
+
+def are_plain_labels(labels: tuple[str, ...]) -> bool:
+    """Whether labels are only numbered."""
+    return labels == plain_labels(len(labels))

@@ -1,0 +1,57 @@
+"""The vocabulary that belongs to a checkpoint."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.checkpoints.model_directory import model_directory
+from keras_bert_impl.tokenization.vocabulary_file import load_vocabulary
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+
+def tokenizer_beside(
+    checkpoint: Checkpoint,
+    source: Any,
+    vocab: str | os.PathLike[str] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> WordPieceTokenizer | None:
+    """Returns the tokenizer whose files lie beside a checkpoint, or None.
+
+    Args:
+        checkpoint: the opened checkpoint.
+        source: what it was opened from.
+        vocab: a vocabulary file to take instead of the one beside the weights.
+        say: takes a line where the files do not say whether the tokenizer lower-cases, and it is guessed: it does
+            unless the vocabulary has upper-case letters.
+
+    Raises:
+        InputError: if a file of the tokenizer is damaged.
+    """
+    if vocab is not None:
+        return _from_vocabulary(Path(vocab), say)
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = model_directory(source)
+    folder = path if path.is_dir() else path.parent
+    if checkpoint.format == "keras_hub":
+        from keras_bert_impl.checkpoints.keras_hub import keras_hub_tokenizer
+
+        return keras_hub_tokenizer(folder)
+    if checkpoint.format == "huggingface":
+        return WordPieceTokenizer.from_pretrained(folder) if has_tokenizer(folder) else None
+    return _from_vocabulary(folder / "vocab.txt", say) if (folder / "vocab.txt").is_file() else None
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a directory has a vocabulary in one of the forms that `WordPieceTokenizer.from_pretrained` reads."""
+    return any((folder / name).is_file() for name in ("vocab.txt", "tokenizer.json"))
+
+
+def _from_vocabulary(file: Path, say: Callable[[str], None]) -> WordPieceTokenizer:
+    vocabulary = load_vocabulary(file)
+    cased = any(token != token.lower() for token in vocabulary if not token.startswith("["))
+    kept = "has upper-case letters, so case is kept" if cased else "has no upper-case letter, so text is lower-cased"
+    say(f"{file} {kept}.")
+    return WordPieceTokenizer(vocabulary, lowercase=not cased)

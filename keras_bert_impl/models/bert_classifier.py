@@ -1,0 +1,119 @@
+"""BERT that classifies a text or a pair of texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.layers.seeds import seed_for, truncated_normal
+from keras_bert_impl.models.bert_encoder import BertEncoder
+from keras_bert_impl.models.inputs import symbolic_inputs
+from keras_bert_impl.models.labels import checked_labels, chosen_labels
+from keras_bert_impl.models.pretrained_model import PretrainedModel
+
+PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertClassifier(PretrainedModel):
+    """Scores the labels of a text, or of a pair of texts, from the pooled first position.
+
+    Inputs, a dict:
+        token_ids, segment_ids, padding_mask: as for `BertEncoder`.
+
+    Outputs:
+        Logits, float32, `(batch, number of labels)`.
+
+    Args:
+        config: `BertConfig`, or the dict that its `to_dict()` wrote.
+        labels: names of the outputs, in their order.
+        problem_type: `"single_label_classification"`, `"multi_label_classification"` or `"regression"`; what the
+            logits mean. It is stored with the model and changes nothing in it.
+        classifier_dropout: float in [0, 1), before the classifier; `hidden_dropout_prob` when None.
+        dtype: string or `keras.DTypePolicy`, applied to every sublayer.
+        seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
+        **kwargs: passed to `keras.Model`, for example `name`.
+
+    Raises:
+        InputError: if the labels or the problem type cannot be used.
+
+    Reference:
+        [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 4.1.
+    """
+
+    architecture = "BertForSequenceClassification"
+    may_leave = ("mlm_head", "nsp_head")
+
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        *,
+        labels: Sequence[str],
+        problem_type: str = "single_label_classification",
+        classifier_dropout: float | None = None,
+        dtype: Any = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        config = BertConfig.from_dict(config) if isinstance(config, dict) else config
+        policy = keras.dtype_policies.get(dtype)
+        labels = checked_labels(labels)
+        if problem_type not in PROBLEM_TYPES:
+            raise InputError(
+                f"`problem_type` must be one of {', '.join(PROBLEM_TYPES)}. Received: problem_type={problem_type!r}"
+            )
+
+        # Layers
+        self.encoder = BertEncoder(config, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
+        self.dropout = keras.layers.Dropout(
+            config.hidden_dropout_prob if classifier_dropout is None else classifier_dropout,
+            seed=seed_for(seed, "dropout"),
+            dtype=policy,
+            name="dropout",
+        )
+        self.classifier = keras.layers.Dense(
+            len(labels),
+            kernel_initializer=truncated_normal(config.initializer_range, seed, "classifier/kernel"),
+            dtype=policy,
+            name="classifier",
+        )
+
+        # Functional model
+        inputs = symbolic_inputs()
+        logits = self.classifier(self.dropout(self.encoder(inputs)["pooled_output"]))
+        super().__init__(inputs=inputs, outputs=keras.ops.cast(logits, "float32"), **kwargs)
+
+        # Config
+        self.config = config
+        self.labels = labels
+        self.problem_type = problem_type
+        self.classifier_dropout = classifier_dropout
+        self.seed = seed
+        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
+        self.dtype_policy = policy
+
+    @classmethod
+    def options_from(cls, checkpoint: Checkpoint, options: dict[str, Any]) -> dict[str, Any]:
+        """Completes the user's options by what the checkpoint says of its head."""
+        return {**checkpoint.settings, **options, "labels": chosen_labels(checkpoint, options.get("labels"))}
+
+    def head_settings(self) -> dict[str, Any]:
+        """Returns what `config.json` says of the head."""
+        return {
+            "id2label": {str(i): label for i, label in enumerate(self.labels)},
+            "label2id": {label: i for i, label in enumerate(self.labels)},
+            "problem_type": self.problem_type,
+            "classifier_dropout": self.classifier_dropout,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what the constructor needs, as plain JSON values."""
+        return {
+            **super().get_config(),
+            "labels": list(self.labels),
+            "problem_type": self.problem_type,
+            "classifier_dropout": self.classifier_dropout,
+        }

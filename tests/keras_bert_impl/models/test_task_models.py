@@ -1,0 +1,138 @@
+"""The task models: contract, heads from checkpoints, labels."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from harness import arrays, check_model, small_batch, small_config
+
+from keras_bert_impl.models import (
+    BertClassifier,
+    BertEncoder,
+    BertMaskedLM,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
+
+LABELS = ["no", "perhaps", "yes", "never"]
+
+
+def batch(*names):
+    wanted = ("token_ids", "segment_ids", "padding_mask", *names)
+    return {name: array for name, array in small_batch().items() if name in wanted}
+
+
+def make(cls):
+    options = {"labels": LABELS} if cls in (BertClassifier, BertTokenClassifier) else {}
+    return lambda **kwargs: cls(small_config(), **options, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "cls,shapes",
+    [
+        (BertMaskedLM, {"mlm_logits": (3, 2, 37)}),
+        (BertClassifier, (3, 4)),
+        (BertTokenClassifier, (3, 9, 4)),
+        (BertQuestionAnswerer, {"start_logits": (3, 9), "end_logits": (3, 9)}),
+    ],
+)
+def test_contract(cls, shapes, tmp_path):
+    check_model(make(cls), batch(*["mask_positions"] * (cls is BertMaskedLM)), shapes, tmp_path)
+
+
+@pytest.mark.parametrize("cls", [BertMaskedLM, BertClassifier, BertTokenClassifier, BertQuestionAnswerer])
+def test_a_model_directory_holds_the_whole_model(cls, tmp_path):
+    model = make(cls)(seed=4)
+    model.save_pretrained(tmp_path / "model")
+    restored = cls.from_pretrained(tmp_path / "model")
+    assert restored.load_report.complete
+    assert restored.get_config() == {**model.get_config(), "seed": 0, "name": restored.name}
+    for one, other in zip(restored.weights, model.weights, strict=True):
+        assert "seed_generator_state" in one.path or np.array_equal(arrays(one), arrays(other)), one.path
+
+
+@pytest.fixture
+def pretrained(tmp_path):
+    path = tmp_path / "pretrained"
+    BertPretrainer(small_config(), seed=1).save_pretrained(path)
+    return path
+
+
+def test_labels_given_start_a_fresh_head_and_say_so(pretrained):
+    with pytest.warns(UserWarning, match=r"model.safetensors: classifier starts with fresh weights"):
+        model = BertClassifier.from_pretrained(pretrained, labels=["a", "b"], seed=5)
+    assert model.load_report.fresh_parts == ("classifier",)
+    np.testing.assert_array_equal(
+        arrays(model.classifier.kernel),
+        arrays(BertClassifier(small_config(), labels=["a", "b"], seed=5).classifier.kernel),
+    )
+    np.testing.assert_array_equal(
+        arrays(model.encoder.pooler.dense.kernel),
+        arrays(BertEncoder.from_pretrained(pretrained).pooler.dense.kernel),
+    )
+
+
+def test_a_classifier_without_labels_is_refused(pretrained):
+    with pytest.raises(ValueError, match=r"`labels` must be given for a checkpoint without classifier. Received: '.*"):
+        BertClassifier.from_pretrained(pretrained)
+
+
+def test_a_question_answerer_from_a_pretrained_model_must_allow_its_fresh_head(pretrained):
+    with pytest.raises(ValueError, match=r"lacks qa_outputs.weight, qa_outputs.bias \(qa_head\); `allow_missing="):
+        BertQuestionAnswerer.from_pretrained(pretrained)
+    with pytest.warns(UserWarning, match="qa_head starts with fresh weights"):
+        BertQuestionAnswerer.from_pretrained(pretrained, allow_missing=("qa_head",))
+
+
+def test_an_encoder_comes_out_of_every_task_model_without_a_warning(tmp_path):
+    make(BertClassifier)().save_pretrained(tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder = BertEncoder.from_pretrained(tmp_path / "model")
+    assert encoder.load_report.unused == ("classifier.bias", "classifier.weight")
+
+
+def test_labels_of_a_trained_head(tmp_path):
+    make(BertClassifier)().save_pretrained(tmp_path / "model")
+    assert BertClassifier.from_pretrained(tmp_path / "model").labels == tuple(LABELS)
+    with pytest.raises(ValueError, match=r"must be those of the checkpoint's classifier, in its order. .*\['yes', "):
+        BertClassifier.from_pretrained(tmp_path / "model", labels=["yes", "no", "never", "perhaps"])
+    with pytest.raises(ValueError, match=r"classifier.\w+ is \(4,.* `labels`\); `allow_wrong_shape=\('classifier',\)`"):
+        BertClassifier.from_pretrained(tmp_path / "model", labels=["yes", "no"])
+    with pytest.warns(UserWarning, match="classifier starts with fresh weights"):
+        model = BertClassifier.from_pretrained(
+            tmp_path / "model", labels=["yes", "no"], allow_wrong_shape=("classifier",)
+        )
+    assert np.std(arrays(model.classifier.kernel)) > 0 and not arrays(model.classifier.bias).any()
+
+
+def test_numbered_labels_may_be_named(tmp_path):
+    make(BertClassifier)().save_pretrained(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["id2label"], config["label2id"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    assert BertClassifier.from_pretrained(tmp_path / "model").labels == ("LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3")
+    assert BertClassifier.from_pretrained(tmp_path / "model", labels=LABELS).labels == tuple(LABELS)
+    config["id2label"] = {"0": "a", "1": "b"}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"one name in `id2label` for each output .* 4 outputs, id2label=\{'0'"):
+        BertClassifier.from_pretrained(tmp_path / "model")
+
+
+@pytest.mark.parametrize("labels", [[], "yes", ["a", "a"], ["a", ""], [1, 2], None])
+def test_labels_that_are_no_different_names_are_refused(labels):
+    with pytest.raises(ValueError, match=r"`labels` must be a list of one or more different names. Received: labels="):
+        BertClassifier(small_config(), labels=labels)
+
+
+def test_an_unknown_problem_type_is_refused():
+    with pytest.raises(ValueError, match=r"`problem_type` must be one of single_.* Received: problem_type='ranking'"):
+        BertClassifier(small_config(), labels=LABELS, problem_type="ranking")
+
+
+def test_presets_take_labels():
+    model = BertTokenClassifier.from_preset("tiny", vocab_size=50, labels=["O", "B-X"])
+    assert model.labels == ("O", "B-X")
+    assert model.config.vocab_size == 50
