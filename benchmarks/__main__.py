@@ -14,7 +14,15 @@ from pathlib import Path
 
 from .row import Row
 
-NAMES = ("front_door", "tokenizer", "prepare", "input_pipeline", "pretrain_step", "served_answer")
+NAMES = (
+    "front_door",
+    "tokenizer",
+    "prepare",
+    "input_pipeline",
+    "pretrain_step",
+    "load_checkpoint",
+    "served_answer",
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -354,7 +354,7 @@ def _inspect_options(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--attention", type=str, metavar="TEXT", help="draw what each token of a text looks at")
     parser.add_argument("--attention-pair", type=str, metavar="TEXT", help="a second text beside it")
-    parser.add_argument("--output", type=str, default="attention.html", help="the picture: .html or .png")
+    parser.add_argument("--output", type=str, default="attention.html", help="the page that --attention writes")
 
 
 def _convert_options(parser: ArgumentParser) -> None:

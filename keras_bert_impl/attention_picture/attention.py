@@ -1,0 +1,99 @@
+"""What a model's heads look at in a text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_bert_impl.checkpoints.tokenizer_files import has_tokenizer
+from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_encoder import BertEncoder
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+
+class Attention(NamedTuple):
+    """The attention of every head of every layer over one row of tokens.
+
+    Attributes:
+        model: the model's name.
+        texts: the text, or both texts of a pair.
+        tokens: the row as the model reads it, `[CLS]` and `[SEP]` included.
+        second_text: index of the second text's first token; None without one.
+        probabilities: float32, `(layers, heads, tokens, tokens)`; a row sums to 1.
+        cut: a sentence that says what was cut off; empty if nothing was.
+    """
+
+    model: str
+    texts: tuple[str, ...]
+    tokens: list[str]
+    second_text: int | None
+    probabilities: np.ndarray
+    cut: str
+
+
+def attention_of(directory: Path, texts: tuple[str, ...]) -> Attention:
+    """Reads a text, or a pair of texts, with the model of a model directory.
+
+    Raises:
+        InputError: if the directory has no encoder or no vocabulary that fits, or a text has no token.
+    """
+    if not has_tokenizer(directory):
+        raise InputError(
+            f"`model` must be a model or run directory with a vocabulary. Received: {str(directory)!r}, "
+            "which has no vocab.txt"
+        )
+    tokenizer = WordPieceTokenizer.from_pretrained(directory)
+    parts = [tokenizer.encode_ids(text) for text in texts]
+    for name, text, part in zip(("text", "text_pair"), texts, parts, strict=False):
+        if not part:
+            raise InputError(f"`{name}` must have at least one token. Received: {text!r}")
+    encoder = BertEncoder.from_pretrained(directory, pooler=False, return_attention=True, dtype="float32")
+    config = encoder.config
+    if tokenizer.vocab_size > config.vocab_size:
+        raise InputError(
+            "`model` must have a row for every token of its vocabulary. "
+            f"Received: {tokenizer.vocab_size} tokens, {config.vocab_size} rows"
+        )
+    if len(parts) > config.type_vocab_size:
+        raise InputError(
+            f"`text_pair` needs a model with two segments. Received: type_vocab_size={config.type_vocab_size}"
+        )
+
+    kept = _cut(parts, config.max_position_embeddings - 1 - len(parts))
+    row, segments = [tokenizer.cls_token_id], [0]
+    for segment, part in enumerate(kept):
+        row += [*part, tokenizer.sep_token_id]
+        segments += [segment] * (len(part) + 1)
+    token_ids = np.array([row], "int32")
+    outputs = encoder(
+        {
+            "token_ids": token_ids,
+            "segment_ids": np.array([segments], "int32"),
+            "padding_mask": np.ones_like(token_ids),
+        }
+    )
+    return Attention(
+        model=directory.resolve().name,
+        texts=texts,
+        tokens=[tokenizer.id_to_token(token_id) for token_id in row],
+        second_text=segments.index(1) if len(parts) > 1 else None,
+        probabilities=keras.ops.convert_to_numpy(outputs["attention_probabilities"])[0],
+        cut=_sentence(sum(map(len, parts)), sum(map(len, kept)), config.max_position_embeddings),
+    )
+
+
+def _cut(parts: Sequence[list[int]], room: int) -> list[list[int]]:
+    """Drops tokens from the end of the longer part (the last when equal), until all have room."""
+    lengths = [len(part) for part in parts]
+    while sum(lengths) > max(room, 0):
+        longest = max(range(len(parts)), key=lambda i: (lengths[i], i))
+        lengths[longest] -= 1
+    return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+
+
+def _sentence(given: int, kept: int, positions: int) -> str:
+    if kept == given:
+        return ""
+    return f"Cut to the {positions} tokens that the model has positions for: {given - kept} of {given} left out."
