@@ -75,20 +75,23 @@ def architecture_of(tensors: Collection[str], stated: str | None = None) -> str:
 
     Args:
         tensors: names of tensors.
-        stated: what the checkpoint says, which published ones get wrong: it holds where it has all their parts.
+        stated: what the checkpoint says, if anything. Published ones get it wrong: it holds if it has all their heads.
     """
     parts = {part_of(name) for name in tensors}
-    candidates = [stated] if stated in PARTS else []
-    candidates += [
+    # Task models are often saved with a pooler that they make no use of.
+    if stated in PARTS and parts - {"pooler"} <= set(PARTS[stated]):
+        return stated
+    candidates = [
         "BertModel",
         "BertForMaskedLM",
         "BertForPreTraining",
         "BertForSequenceClassification" if "pooler" in parts else "BertForTokenClassification",
         "BertForQuestionAnswering",
     ]
-    for candidate in candidates:
-        if parts <= set(PARTS[candidate]):
-            return candidate
+    for needed in (parts, parts - {"pooler"}):
+        for candidate in candidates:
+            if needed <= set(PARTS[candidate]):
+                return candidate
     # Some part belongs to no BERT, or to another than the rest: the load report will say so.
     return max(candidates, key=lambda name: len(parts & set(PARTS[name])))
 

@@ -92,6 +92,7 @@ def test_options_of_the_command_line_stay():
         "pretrain": ["--data", "--run", "--preset", "--steps", "--init", "--config"],
         "evaluate": ["--data"],
         "fill-mask": ["--top", "--json"],
+        "convert": ["--to"],
         "inspect": ["--json"],
         "export": ["--format"],
         "serve": ["--rest-port"],

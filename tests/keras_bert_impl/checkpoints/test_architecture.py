@@ -34,6 +34,13 @@ def test_a_stated_architecture_holds_only_if_no_part_is_lost():
     assert architecture_of(headless, "SomethingElse") == "BertModel"
 
 
+def test_a_pooler_that_a_task_makes_no_use_of_does_not_hide_the_task():
+    for architecture in ("BertForQuestionAnswering", "BertForTokenClassification", "BertForMaskedLM"):
+        names = [*ARCHITECTURES[architecture].tensor_shapes(small_config(), labels=["a", "b"]), "pooler.dense.bias"]
+        assert architecture_of(names, architecture) == architecture
+    assert architecture_of(["embeddings.x", "pooler.dense.bias", "qa_outputs.bias"]) == "BertForQuestionAnswering"
+
+
 def test_an_unknown_architecture_is_refused():
     with pytest.raises(ValueError, match=r"`architecture` must be one of BertModel, .*Received: architecture='Bart'"):
         model_class("Bart")
