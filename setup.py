@@ -19,6 +19,7 @@ assert version, "keras_bert_impl/__init__.py has no __version__"
 extras = {
     "garden": ["tf-models-official~=2.20.0"],
     "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn"],
+    "jax": ["jax"],
     "tflite": ["ai-edge-litert"],
     "report": ["matplotlib", "jinja2", "tensorboard"],
     "gpu": ["tensorflow[and-cuda]~=2.20.0"],
@@ -51,6 +52,7 @@ setup(
     package_dir={f"keras_bert_impl.{room}": room for room in ROOMS},
     package_data={
         "keras_bert_impl": ["py.typed"],
+        "keras_bert_impl.attention_picture": ["*.html"],
         "keras_bert_impl.tokenization": ["*.npz"],
         "keras_bert_impl.training": ["recipes/*.yaml", "*.html"],
     },

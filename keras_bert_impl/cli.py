@@ -187,6 +187,7 @@ def _convert(options: Namespace) -> None:
         allow_missing=options.allow_missing,
         allow_unused=options.allow_unused,
         allow_wrong_shape=options.allow_wrong_shape,
+        allow_inexact=options.allow_inexact,
         surgery=Surgery(
             add_tokens=[*options.add_tokens, *from_file],
             token_rule=options.token_rule,
@@ -370,10 +371,11 @@ def _convert_options(parser: ArgumentParser) -> None:
     parser.add_argument("--allow-missing", **many, help="parts that SOURCE may lack and that start fresh")
     parser.add_argument("--allow-unused", **many, help="parts of SOURCE that may be left")
     parser.add_argument("--allow-wrong-shape", **many, help="parts of another shape that start fresh")
+    parser.add_argument("--allow-inexact", **many, help="parts that compute something else where they come from")
     parser.add_argument("--add-tokens", **many, help="words to add to the vocabulary")
     parser.add_argument("--add-tokens-from", type=str, help="file of words to add, one on a line")
-    rules = typing.Literal["pieces", "mean", "random"]
-    parser.add_argument("--token-rule", type=rules, default="pieces", help="where the rows of new words come from")
+    token_rules = typing.Literal["pieces", "mean", "random"]
+    parser.add_argument("--token-rule", type=token_rules, default="pieces", help="where rows of new words come from")
     parser.add_argument("--max-position-embeddings", type=int, help="longest sequence of TARGET, in tokens")
     rules = typing.Literal["repeat", "interpolate", "random"]
     parser.add_argument(

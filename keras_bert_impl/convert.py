@@ -52,6 +52,7 @@ def convert(
     allow_missing: Collection[str] = (),
     allow_unused: Collection[str] = (),
     allow_wrong_shape: Collection[str] = (),
+    allow_inexact: Collection[str] = (),
     surgery: Surgery | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda line: None,
@@ -66,7 +67,7 @@ def convert(
             heads; what the checkpoint is when not given.
         vocab: vocabulary file; the one beside the weights when not given.
         labels: names for the outputs of a classifier whose checkpoint only numbers them.
-        allow_missing, allow_unused, allow_wrong_shape: as for `from_pretrained`.
+        allow_missing, allow_unused, allow_wrong_shape, allow_inexact: as for `from_pretrained`.
         surgery: what is to change on the way.
         seed: of the parts that start fresh.
         say: takes each line of narration.
@@ -103,6 +104,7 @@ def convert(
             allow_missing=allow_missing,
             allow_unused=allow_unused,
             allow_wrong_shape=allow_wrong_shape,
+            allow_inexact=allow_inexact,
         )
     model = cls.from_pretrained(
         checkpoint,
@@ -110,6 +112,7 @@ def convert(
         allow_missing=allow_missing,
         allow_unused=allow_unused,
         allow_wrong_shape=allow_wrong_shape,
+        allow_inexact=allow_inexact,
         **options,
     )
     report = model.load_report

@@ -116,6 +116,7 @@ def _left_over(report: LoadReport) -> dict[str, Any]:
         "newly initialised": list(report.newly_initialised),
         "unused": list(report.unused),
         "wrong shape": [f"{o.name}: {o.stored} in the file, {o.expected} in the model" for o in report.wrong_shape],
+        "computes something else": [f"{part}, {reason}" for part, reason in report.inexact],
         "widened": [f"{name} ({dtype})" for name, dtype in report.widened],
         "passed over": reasons,
         "configuration keys passed over": list(report.ignored_config_keys),

@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert_impl.checkpoints.architecture import PARTS, Shape, part_of
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
 
 # Hugging Face's names for labels that were never given any.
 _PLAIN_LABEL = "LABEL_{}"
@@ -48,6 +49,10 @@ class Checkpoint:
         settings: what `config.json` says of the head besides, for example `problem_type`.
         passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
         ignored_config_keys: keys of the configuration that are not fields of `BertConfig`.
+        inexact: part and reason, the end of a sentence, of heads that compute something else there than here.
+
+    Raises:
+        InputError: if the configuration has more blocks than there are tensors.
     """
 
     source: str
@@ -59,6 +64,16 @@ class Checkpoint:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     passed_over: tuple[tuple[str, str], ...] = ()
     ignored_config_keys: tuple[str, ...] = ()
+    inexact: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        # Before anybody counts up to a number that a damaged file gives.
+        if self.config.num_hidden_layers > len(self.tensors):
+            raise InputError(
+                "`path` must hold the blocks that its configuration says. "
+                f"Received: {self.source!r}, {len(self.tensors)} tensors, "
+                f"num_hidden_layers={self.config.num_hidden_layers}"
+            )
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def compare(checkpoint: Checkpoint, expected: dict[str, Shape]) -> LoadReport:
         widened=tuple(widened),
         passed_over=checkpoint.passed_over,
         ignored_config_keys=checkpoint.ignored_config_keys,
+        inexact=tuple(one for one in checkpoint.inexact if one[0] in {part_of(key) for key in expected}),
     )
 
 
@@ -50,6 +51,7 @@ def checked_load(
     allow_missing: Collection[str] = (),
     allow_unused: Collection[str] = (),
     allow_wrong_shape: Collection[str] = (),
+    allow_inexact: Collection[str] = (),
 ) -> tuple[Checkpoint, LoadReport]:
     """Returns the checkpoint without what is not to be read, and the report; nothing is read yet.
 
@@ -59,17 +61,23 @@ def checked_load(
         allow_missing: of `HEADS`, parts that may be absent as a whole and start fresh.
         allow_unused: parts, or first words of names, that may be left.
         allow_wrong_shape: of `HEADS`, parts that may have other shapes and then start fresh as a whole.
+        allow_inexact: of `HEADS`, parts whose weights are taken although they compute something else there.
 
     Raises:
         InputError: if anything is left over that is not named as allowed.
     """
-    for argument, parts in (("allow_missing", allow_missing), ("allow_wrong_shape", allow_wrong_shape)):
+    for argument, parts in (
+        ("allow_missing", allow_missing),
+        ("allow_wrong_shape", allow_wrong_shape),
+        ("allow_inexact", allow_inexact),
+    ):
         if unknown := sorted(set(parts) - set(HEADS)):
             raise InputError(f"`{argument}` must be of {', '.join(HEADS)}. Received: {argument}={unknown}")
     report = compare(checkpoint, expected)
     _check_shapes(report, allow_wrong_shape)
     _check_missing(report, checkpoint, allow_missing)
     _check_unused(report, checkpoint, expected, allow_unused)
+    _check_exact(report, allow_inexact)
     misshapen = {part_of(one.key) for one in report.wrong_shape}
     kept = {
         key: tensor for key, tensor in checkpoint.tensors.items() if key in expected and part_of(key) not in misshapen
@@ -134,3 +142,12 @@ def _check_unused(
             f"`path` must hold no tensor that the model has no place for. Received: {report.source!r}, "
             f"which also has {listed(refused)}{hint}"
         )
+
+
+def _check_exact(report: LoadReport, allowed: Collection[str]) -> None:
+    for part, reason in report.inexact:
+        if part not in allowed:
+            raise InputError(
+                f"`path` must hold heads that compute what they do here. Received: {report.source!r}, {reason}; "
+                f"`allow_inexact={(part,)!r}` takes its weights all the same"
+            )

@@ -37,6 +37,7 @@ class LoadReport:
         widened: name and dtype of those read that the checkpoint has in half precision.
         passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
         ignored_config_keys: keys of the configuration that are not fields of `BertConfig`.
+        inexact: part and reason of heads that compute something else there than here.
     """
 
     source: str
@@ -48,6 +49,7 @@ class LoadReport:
     widened: tuple[tuple[str, str], ...] = ()
     passed_over: tuple[tuple[str, str], ...] = ()
     ignored_config_keys: tuple[str, ...] = ()
+    inexact: tuple[tuple[str, str], ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -78,6 +80,7 @@ class LoadReport:
         for reason in reasons:
             names = [name for name, why in self.passed_over if why == reason]
             lines.append(f"  passed over, {reason}: {listed(names)}")
+        lines += [f"  computes something else: {part}, {reason}" for part, reason in self.inexact]
         if self.ignored_config_keys:
             lines.append(f"  configuration keys passed over: {', '.join(self.ignored_config_keys)}")
         return "\n".join(lines)

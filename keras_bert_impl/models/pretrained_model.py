@@ -67,6 +67,7 @@ class PretrainedModel(keras.Model):
         allow_missing: Collection[str] = (),
         allow_unused: Collection[str] = (),
         allow_wrong_shape: Collection[str] = (),
+        allow_inexact: Collection[str] = (),
         **options: Any,
     ) -> Self:
         """Makes a model with the weights of a checkpoint of any format that is known.
@@ -84,6 +85,8 @@ class PretrainedModel(keras.Model):
                 `"nsp_head"`, `"classifier"`, `"qa_head"`.
             allow_unused: parts of the checkpoint, or first words of names, that the model may leave.
             allow_wrong_shape: parts whose shapes may differ and which then start fresh, of those of `allow_missing`.
+            allow_inexact: parts whose weights are taken although they compute something else in the library that
+                they come from, of those of `allow_missing`.
             **options: further arguments of the model, for example `pooler=False`. A classifier's `labels`, when
                 given, also allow its head to be missing.
 
@@ -99,6 +102,7 @@ class PretrainedModel(keras.Model):
             allow_missing=(*named_head, *allow_missing),
             allow_unused=(*cls.may_leave, *allow_unused),
             allow_wrong_shape=allow_wrong_shape,
+            allow_inexact=allow_inexact,
         )
         with withheld_initial_values():
             model = cls(checkpoint.config, dtype=dtype, seed=seed, **options)
