@@ -113,7 +113,8 @@ def _check_parts(model: Any, found: dict[str, Place], drop: Collection[str]) -> 
         reason = "masked-LM heads there have the erf GELU and add 1e-05 to the variance; " if "mlm_head" in kept else ""
         raise InputError(
             f"`model` must have no head that KerasHub has no equal of. Received: {type(model).__name__}, with "
-            f"{', '.join(kept)}; {reason}`drop={tuple(kept)!r}`, or `architecture='BertModel'` of `convert`, writes the encoder alone"
+            f"{', '.join(kept)}; {reason}`drop={tuple(kept)!r}`, "
+            "or `architecture='BertModel'` of `convert`, writes the encoder alone"
         )
 
 

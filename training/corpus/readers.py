@@ -1,102 +1,219 @@
-"""From files to documents, one at a time.
+"""From files to documents, one at a time and in bounded memory.
 
-A reader has two halves, so that a compressed form or another format is one more entry in one of them:
-`open_bytes` turns a path into a stream of bytes, `text_documents` turns such a stream into documents.
+Files are found by `input_files`, unpacked by `compression` and taken apart by `text_lines`, `json_lines` or
+`parquet_column`; here their pieces become documents.
 """
 
-import codecs
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import BinaryIO
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Self
 
 from keras_bert_impl.errors import InputError
 
+from .compression import unpacked_chunks
 from .documents import Document
+from .input_files import SourceFile, find_files, format_of_name
+from .json_lines import json_texts
+from .oddities import Oddities
+from .parquet_column import parquet_texts
+from .text_lines import decoded, lines_of_text, without_surrogates
+
+__all__ = ["Reading", "SourceFile", "find_files", "read_documents", "source_of_texts"]
 
 
-@dataclasses.dataclass
-class SourceFile:
-    """One input file and what was found in it; complete once it has been read to its end."""
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How files are read; the fields are those of `VocabConfig` and `PrepareConfig`.
 
-    path: str
-    size: int
-    sha256: str = ""
-    documents: int = 0
+    Attributes:
+        input_format: `"auto"`: by the suffix, `"txt"` for an unknown one; or `"txt"`, `"jsonl"`, `"parquet"`.
+        documents: what a document is in a `.txt` file: `"blank-lines"`: what stands between blank lines;
+            `"file"`: the whole file; `"line"`: every line that is not blank.
+        text_field: field or column with the text, each one a document.
+        on_bad_bytes: what happens where text is not UTF-8: `"error"` or `"replace"`, by U+FFFD.
+        max_document_chars: longer lines and longer documents are cut.
+    """
+
+    input_format: str = "auto"
+    documents: str = "blank-lines"
+    text_field: str = "text"
+    on_bad_bytes: str = "error"
+    max_document_chars: int = 1_000_000
+
+    @classmethod
+    def of(cls, config: Any) -> Self:
+        """Returns the reading part of a config."""
+        return cls(**{field.name: getattr(config, field.name) for field in dataclasses.fields(cls)})
 
 
-def find_files(inputs: Sequence[str]) -> list[SourceFile]:
-    """Returns the input files in the given order; a missing one raises `InputError`."""
-    files = []
-    for name in inputs:
-        path = Path(name)
-        if not path.exists():
-            raise InputError(f"`inputs` must name files that exist. Received: {name!r}, which does not")
-        if not path.is_file():
-            raise InputError(f"`inputs` must name text files. Received: {name!r}, which is not a file")
-        files.append(SourceFile(str(name), path.stat().st_size))
-    return files
+_DEFAULT = Reading()
+
+
+def source_of_texts(texts: Any) -> SourceFile:
+    """Returns strings, or rows of a data set, as a source for `read_documents`.
+
+    Args:
+        texts: an iterable, to be gone through more than once, of strings or of mappings with the column
+            `text_field`; a Hugging Face `datasets.Dataset` is one.
+
+    Raises:
+        InputError: if it is a single string, or the splits of a data set rather than one of them.
+    """
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"`texts` must be an iterable of strings or rows. Received: {type(texts).__name__}")
+    if isinstance(texts, Mapping):
+        raise InputError(f"`texts` must be one split of a data set. Received: the splits {sorted(map(str, texts))}")
+    return SourceFile("<texts>", 0, texts=texts)
 
 
 def read_documents(
-    files: Sequence[SourceFile], advance: Callable[[int], object] = lambda size: None
+    files: Sequence[SourceFile],
+    advance: Callable[[int], object] = lambda size: None,
+    reading: Reading = _DEFAULT,
+    argument: str = "inputs",
 ) -> Iterator[Document]:
-    """Yields the documents of all files in order, and completes each file's `sha256` and `documents`.
+    """Yields the documents of all files in order, and completes what each `SourceFile` says of itself.
 
     Args:
-        files: from `find_files`.
-        advance: called with the number of bytes after each line; for a progress bar.
+        files: from `find_files` or `source_of_texts`.
+        advance: called with numbers of bytes, of the files as they lie there, that add up; for a progress bar.
+        reading: how to read them.
+        argument: what error messages call the files.
 
     Raises:
-        InputError: if a file cannot be opened or is not UTF-8; the message names the byte.
+        InputError: if a file cannot be opened, is not what its name says or not UTF-8, or a text is missing.
     """
     for file in files:
-        file.documents = 0
-        digest = hashlib.sha256()
-        with open_bytes(file.path) as stream:
-            for document in text_documents(_watched(stream, digest.update, advance), file.path):
-                file.documents += 1
-                yield document
-        file.sha256 = digest.hexdigest()
+        file.documents, file.oddities = 0, Oddities()
+        for document in _documents_of_file(file, advance, reading, argument):
+            file.documents += 1
+            yield document
 
 
-def open_bytes(path: str) -> BinaryIO:
-    """Opens a file for reading; what hinders it is said in an `InputError`."""
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise InputError(f"`inputs` must name files that can be read. Received: {path!r} ({error.strerror})") from None
+def _documents_of_file(
+    file: SourceFile, advance: Callable[[int], object], reading: Reading, argument: str
+) -> Iterator[Document]:
+    if file.texts is not None:
+        yield from _documents_of_texts(_numbered(file, advance, reading), file, reading, "texts")
+        return
+    form = reading.input_format
+    if form == "auto":
+        form = format_of_name(file.path) or "txt"
+    with contextlib.closing(_Watched(file.open(argument), advance if form != "parquet" else lambda size: None)) as raw:
+        if form == "parquet":
+            while raw.read(2**20):
+                pass
+            rows = parquet_texts(
+                file.place or file.path,
+                file.path,
+                reading.text_field,
+                lambda share: advance(round(share * file.size)),
+                argument,
+            )
+            yield from _documents_of_texts(rows, file, reading, argument)
+        else:
+            chunks = unpacked_chunks(raw, file.path, argument)  # type: ignore[arg-type]
+            options: Any = {"on_bad_bytes": reading.on_bad_bytes, "argument": argument}
+            if form == "jsonl":
+                rows = json_texts(chunks, file.path, reading.text_field, file.oddities, **options)
+                yield from _documents_of_texts(rows, file, reading, argument)
+            else:
+                texts = decoded(chunks, file.path, file.oddities, **options)
+                batches = lines_of_text(texts, reading.max_document_chars, file.oddities)
+                yield from documents_of_lines(batches, reading.documents, reading.max_document_chars, file.oddities)
+        file.sha256 = raw.digest.hexdigest()
+        file.size = raw.size
 
 
-def text_documents(lines: Iterator[bytes], path: str) -> Iterator[Document]:
-    """Yields a document for each block of lines between blank ones; `lines` are UTF-8 with their line ends."""
+def documents_of_lines(
+    batches: Iterable[list[str]], documents: str, longest: int, oddities: Oddities
+) -> Iterator[Document]:
+    """Yields the documents that stripped lines make up; `documents` and `longest` as in `Reading`."""
     block: list[str] = []
-    position = 0
-    for raw in lines:
-        start = len(codecs.BOM_UTF8) if position == 0 and raw.startswith(codecs.BOM_UTF8) else 0
-        try:
-            text = raw[start:].decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = position + start + error.start
-            raise InputError(
-                f"`inputs` must be UTF-8 text. Received: {path!r}, which is not at byte {byte} "
-                f"(0x{raw[start + error.start]:02x})"
-            ) from None
-        position += len(raw)
-        # A carriage return in the middle was a line end once; at the end it belongs to the line feed.
-        for line in text.rstrip("\r\n").split("\r"):
-            if line := line.strip():
+    size = 0
+    cut = False
+    for lines in batches:
+        for line in lines:
+            if line:
+                if documents == "line":
+                    yield Document((line,))
+                    continue
+                if size + len(line) > longest and block:
+                    if not cut:
+                        oddities.long_documents += 1
+                        cut = True
+                    yield Document(tuple(block))
+                    block, size = [], 0
                 block.append(line)
-            elif block:
+                size += len(line) + 1
+            elif block and documents == "blank-lines":
                 yield Document(tuple(block))
-                block = []
+                block, size, cut = [], 0, False
     if block:
         yield Document(tuple(block))
 
 
-def _watched(stream: BinaryIO, update: Callable[[bytes], object], advance: Callable[[int], object]) -> Iterator[bytes]:
-    for line in stream:
-        update(line)
-        advance(len(line))
-        yield line
+def _documents_of_texts(
+    rows: Iterable[tuple[int, str]], file: SourceFile, reading: Reading, argument: str
+) -> Iterator[Document]:
+    """Yields a document for each text, more for a long one, none for one of white space."""
+    for number, text in rows:
+        place = f"number {number} of {file.path!r}"
+        text = without_surrogates(text, place, file.oddities, on_bad_bytes=reading.on_bad_bytes, argument=argument)
+        file.oddities.count_characters(text)
+        empty = True
+        batches = lines_of_text([text], reading.max_document_chars, file.oddities)
+        for document in documents_of_lines(batches, "file", reading.max_document_chars, file.oddities):
+            empty = False
+            yield document
+        file.oddities.empty_texts += empty
+
+
+def _numbered(
+    file: SourceFile, advance: Callable[[int], object], reading: Reading
+) -> Iterator[tuple[int, str]]:
+    """Yields (number from 1, text) of what came as Python objects, and completes their size and digest."""
+    digest, size = hashlib.sha256(), 0
+    for number, row in enumerate(file.texts, start=1):
+        text = row
+        if isinstance(row, Mapping):
+            if reading.text_field not in row:
+                known = sorted(map(str, row))[:10]
+                raise InputError(
+                    f"`text_field` must name a column. Received: {reading.text_field!r}; row {number} of `texts` "
+                    f"has {known}"
+                )
+            text = row[reading.text_field]
+        if not isinstance(text, str):
+            raise InputError(f"`texts` must hold strings. Received: {type(text).__name__} as number {number}")
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(raw + b"\0")
+        size += len(raw)
+        advance(len(raw))
+        yield number, text
+    file.size, file.sha256 = size, digest.hexdigest()
+
+
+class _Watched(io.RawIOBase):
+    """Passes on the bytes of a file; keeps their digest and number, and reports them as they come."""
+
+    def __init__(self, stream: BinaryIO, advance: Callable[[int], object]):
+        self.stream, self.advance = stream, advance
+        self.digest, self.size = hashlib.sha256(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self.stream.readinto(buffer)  # type: ignore[attr-defined]
+        self.digest.update(buffer[:count])
+        self.size += count
+        self.advance(count)
+        return count
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()

@@ -19,14 +19,26 @@ class SentenceSplitter:
         mode: `"lines"`: every line is a sentence. `"split"`: running text, a paragraph per line or a
             wrapped one over several. `"auto"`: decided for each document by `layout`.
         language: language code for the abbreviations and sentence ends of the splitter.
+        longest: a longer sentence is cut into pieces of at most so many characters, at a space where there is one.
+
+    Attributes:
+        long_sentences: how many were cut so far.
     """
 
-    def __init__(self, mode: str, language: str):
+    def __init__(self, mode: str, language: str, longest: int = 10_000):
         self.mode = mode
         self.language = language
+        self.longest = longest
+        self.long_sentences = 0
 
     def split(self, document: Document) -> tuple[list[str], str]:
         """Returns the sentences and how the lines were taken: `"lines"`, `"paragraphs"` or `"wrapped"`."""
+        sentences, layout = self._split(document)
+        if max(map(len, sentences), default=0) > self.longest:
+            sentences = [piece for sentence in sentences for piece in self._pieces(sentence)]
+        return sentences, layout
+
+    def _split(self, document: Document) -> tuple[list[str], str]:
         if self.mode == "lines":
             return list(document.lines), "lines"
         if is_wrapped(document.lines):
@@ -40,6 +52,17 @@ class SentenceSplitter:
     def _sentences(self, text: str) -> list[str]:
         found = (sentence.strip() for sentence in sentencex.segment(self.language, text))
         return [sentence for sentence in found if sentence]
+
+    def _pieces(self, sentence: str) -> list[str]:
+        self.long_sentences += len(sentence) > self.longest
+        pieces, start = [], 0
+        while len(sentence) - start > self.longest:
+            space = sentence.rfind(" ", start + self.longest // 2, start + self.longest)
+            end = space if space > 0 else start + self.longest
+            pieces.append(sentence[start:end].strip())
+            start = end
+        pieces.append(sentence[start:].strip())
+        return [piece for piece in pieces if piece]
 
 
 def is_wrapped(lines: tuple[str, ...]) -> bool:

@@ -1,9 +1,9 @@
 """Numbers as they are said in a sentence."""
 
 
-def counted(number: int, noun: str) -> str:
-    """Returns the number with its noun, which takes an s unless there is one."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Returns the number with its noun, which takes an s (or its own plural) unless there is one."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
 def size_in_words(size: int) -> str:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from harness import arrays
+from reference_models import Ours, check_gradients, hugging_face_names, oriented
 
 from keras_bert_impl.losses import MLM_EPSILON, masked_lm_loss_sum, next_sentence_loss_sum
 from keras_bert_impl.models import BertEncoder, BertPretrainer
@@ -73,3 +74,19 @@ def test_outputs_and_losses_of_a_reference_runs_first_step(shared, run):
     assert abs(float(mlm_loss) / (weights.sum() + MLM_EPSILON) - recorded["mlm_loss"][0]) < 1e-5
     nsp_loss = next_sentence_loss_sum(outputs["nsp_logits"], batches["nsp"][0])
     assert abs(float(nsp_loss) / 16 - recorded["nsp_loss"][0]) < 1e-6
+
+
+@pytest.mark.parametrize("run", ["adamw_gelu_erf", "bert_adam_gelu_tanh"])
+def test_gradients_of_a_reference_runs_first_step(shared, run):
+    folder = shared / "data" / "reference_runs" / run
+    golden, batches = np.load(folder / "step0.npz"), np.load(folder / "batches.npz")
+    model = BertPretrainer.from_pretrained(folder)
+    names = {"mask_positions": "positions", "mask_labels": "labels", "mask_weights": "weights"}
+    names |= {name: name for name in ("token_ids", "segment_ids", "padding_mask")}
+    names["next_sentence_labels"] = "nsp"
+    batch = {ours: batches[theirs][0] for ours, theirs in names.items()}
+
+    names = hugging_face_names(model.config.num_hidden_layers)
+    assert {f"grad/{name}" for name in names.values()} == {name for name in golden if name.startswith("grad/")}
+    expected = {path: oriented(path, golden[f"grad/{name}"]) for path, name in names.items()}
+    check_gradients(Ours(model).gradients(batch), expected)

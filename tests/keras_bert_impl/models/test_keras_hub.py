@@ -1,59 +1,88 @@
 """Agreement with KerasHub's BERT, weights copied across. It knows the tanh GELU only."""
 
+import keras_hub
 import numpy as np
 import pytest
 from harness import arrays, small_batch, small_config
+from reference_models import (
+    PADDINGS,
+    SHAPES,
+    KerasHubBert,
+    Ours,
+    check_gradients,
+    check_hidden_states,
+    check_logits,
+    check_rounded_hidden_states,
+    draw_weights,
+    padded_batch,
+    pretrainer,
+)
 
-from keras_bert_impl.models import BertEncoder
-
-
-def copy_weights(ours, theirs):
-    """Copies ours into theirs; their query, key and value kernels are cut into heads."""
-
-    def assign(variable, value):
-        variable.assign(arrays(value).reshape(variable.shape))
-
-    def dense(layer, source):
-        assign(layer.kernel, source.kernel)
-        assign(layer.bias, source.bias)
-
-    def norm(layer, source):
-        assign(layer.gamma, source.gamma)
-        assign(layer.beta, source.beta)
-
-    assign(theirs.token_embedding.embeddings, ours.embeddings.token_embedding.table)
-    assign(theirs.position_embedding.position_embeddings, ours.embeddings.position_embedding.table)
-    assign(theirs.segment_embedding.embeddings, ours.embeddings.segment_embedding.table)
-    norm(theirs.embeddings_layer_norm, ours.embeddings.layer_norm)
-    for layer, block in zip(theirs.transformer_layers, ours.blocks, strict=True):
-        attention = layer._self_attention_layer
-        dense(attention.query_dense, block.attention.query)
-        dense(attention.key_dense, block.attention.key)
-        dense(attention.value_dense, block.attention.value)
-        dense(attention.output_dense, block.attention.output_projection)
-        norm(layer._self_attention_layer_norm, block.attention_norm)
-        dense(layer._feedforward_intermediate_dense, block.feed_forward.intermediate)
-        dense(layer._feedforward_output_dense, block.feed_forward.output_projection)
-        norm(layer._feedforward_layer_norm, block.feed_forward_norm)
-    dense(theirs.pooled_dense, ours.pooler.dense)
+from keras_bert_impl.models import BertEncoder, BertPretrainer
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 
-@pytest.mark.parametrize("heads,hidden,seq_len", [(3, 12, 9), (2, 16, 16)])
-def test_outputs_agree(heads, hidden, seq_len):
-    keras_hub = pytest.importorskip("keras_hub")
-    config = small_config(hidden_size=hidden, num_attention_heads=heads, initializer_range=0.2)
-    ours = BertEncoder(config, seed=4)
-    theirs = keras_hub.models.BertBackbone(
-        vocabulary_size=config.vocab_size,
-        num_layers=config.num_hidden_layers,
-        num_heads=heads,
-        hidden_dim=hidden,
-        intermediate_dim=config.intermediate_size,
-        max_sequence_length=config.max_position_embeddings,
-        num_segments=config.type_vocab_size,
+@pytest.fixture(scope="module", params=SHAPES)
+def pair(request):
+    """A model of ours and theirs with its weights, with the name of their shape."""
+    model = pretrainer(request.param)
+    return request.param, Ours(model), KerasHubBert(model)
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_hidden_states_pooled_outputs_and_logits_agree(pair, padding):
+    shape, ours, theirs = pair
+    check_hidden_states(ours, theirs, padded_batch(shape, padding))
+    check_logits(ours, theirs, padded_batch(shape, padding))
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_every_gradient_of_the_pretraining_loss_agrees(pair, padding):
+    shape, ours, theirs = pair
+    batch = padded_batch(shape, padding)
+    check_gradients(ours.gradients(batch), theirs.gradients(batch))
+
+
+@pytest.mark.parametrize("padding", ["none", "mixed"])
+def test_in_bfloat16_both_round_the_same_network(padding):
+    full = pretrainer("wide")
+    check_rounded_hidden_states(
+        Ours(pretrainer("wide", dtype="mixed_bfloat16")),
+        KerasHubBert(full, dtype="mixed_bfloat16"),
+        KerasHubBert(full),
+        padded_batch("wide", padding),
     )
-    copy_weights(ours, theirs)
-    batch = {name: array for name, array in small_batch(seq_len=seq_len).items() if name != "mask_positions"}
-    one, other = arrays(ours(batch)), arrays(theirs(batch))
+
+
+def test_other_weights_are_told_apart():
+    """The comparison itself: one bias of ours that theirs has not is found, forward and in the gradients."""
+    model = pretrainer("three_heads_of_4")
+    theirs, batch = KerasHubBert(model), padded_batch("three_heads_of_4", "mixed")
+    value_bias = model.encoder.blocks[1].attention.value.bias
+    value_bias.assign(arrays(value_bias) + np.eye(12)[3] * 1e-3)
+    with pytest.raises(AssertionError, match="hidden state 2"):
+        check_hidden_states(Ours(model), theirs, batch)
+    with pytest.raises(AssertionError, match="token_embedding/table"):
+        check_gradients(Ours(model).gradients(batch), theirs.gradients(batch))
+
+
+@pytest.fixture
+def tokenizer():
+    letters = [f"{mark}{letter}" for mark in ("", "##") for letter in "abcdefghijklmnop"]
+    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters], lowercase=True)
+
+
+@pytest.mark.parametrize("architecture", [BertEncoder, BertPretrainer])
+def test_a_model_directory_opens_in_keras_hub(architecture, tokenizer, tmp_path):
+    """Under tanh GELU, with a pooler and a tokenizer's `do_lower_case`: what its reader needs."""
+    model = draw_weights(architecture(small_config(hidden_act="gelu_new")))
+    model.save_pretrained(tmp_path / "model", tokenizer=tokenizer)
+    theirs = keras_hub.models.Backbone.from_preset(str(tmp_path / "model"))
+    batch = {name: array for name, array in small_batch().items() if name != "mask_positions"}
+    ours, theirs = arrays(getattr(model, "encoder", model)(batch)), arrays(theirs(batch))
     for name in ("sequence_output", "pooled_output"):
-        np.testing.assert_allclose(one[name], other[name], rtol=0, atol=2e-5)
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=2e-5, err_msg=name)
+
+    their_tokenizer = keras_hub.models.BertTokenizer.from_preset(str(tmp_path / "model"))
+    assert their_tokenizer.lowercase
+    np.testing.assert_array_equal(their_tokenizer("Bad Pig, a cab"), tokenizer.encode_ids("Bad Pig, a cab"))
