@@ -8,17 +8,16 @@ import keras
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.layers.seeds import seed_for, truncated_normal
+from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import symbolic_inputs
-from keras_bert_impl.models.labels import checked_labels, chosen_labels
-from keras_bert_impl.models.pretrained_model import PretrainedModel
+from keras_bert_impl.models.labelled_model import LabelledModel, checked_labels, classifier_layers
 
 PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertClassifier(PretrainedModel):
+class BertClassifier(LabelledModel):
     """Scores the labels of a text, or of a pair of texts, from the pooled first position.
 
     Inputs, a dict:
@@ -68,52 +67,30 @@ class BertClassifier(PretrainedModel):
 
         # Layers
         self.encoder = BertEncoder(config, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
-        self.dropout = keras.layers.Dropout(
-            config.hidden_dropout_prob if classifier_dropout is None else classifier_dropout,
-            seed=seed_for(seed, "dropout"),
-            dtype=policy,
-            name="dropout",
-        )
-        self.classifier = keras.layers.Dense(
-            len(labels),
-            kernel_initializer=truncated_normal(config.initializer_range, seed, "classifier/kernel"),
-            dtype=policy,
-            name="classifier",
-        )
+        self.dropout, self.classifier = classifier_layers(config, labels, classifier_dropout, policy, seed)
 
         # Functional model
         inputs = symbolic_inputs()
         logits = self.classifier(self.dropout(self.encoder(inputs)["pooled_output"]))
-        super().__init__(inputs=inputs, outputs=keras.ops.cast(logits, "float32"), **kwargs)
+        super().__init__(
+            inputs, keras.ops.cast(logits, "float32"), config=config, dtype_policy=policy, seed=seed, **kwargs
+        )
 
         # Config
-        self.config = config
         self.labels = labels
         self.problem_type = problem_type
         self.classifier_dropout = classifier_dropout
-        self.seed = seed
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
 
     @classmethod
     def options_from(cls, checkpoint: Checkpoint, options: dict[str, Any]) -> dict[str, Any]:
         """Completes the user's options by what the checkpoint says of its head."""
-        return {**checkpoint.settings, **options, "labels": chosen_labels(checkpoint, options.get("labels"))}
+        settings = {key: value for key, value in checkpoint.settings.items() if key == "problem_type"}
+        return {**settings, **super().options_from(checkpoint, options)}
 
     def head_settings(self) -> dict[str, Any]:
         """Returns what `config.json` says of the head."""
-        return {
-            "id2label": {str(i): label for i, label in enumerate(self.labels)},
-            "label2id": {label: i for i, label in enumerate(self.labels)},
-            "problem_type": self.problem_type,
-            "classifier_dropout": self.classifier_dropout,
-        }
+        return {**super().head_settings(), "problem_type": self.problem_type}
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""
-        return {
-            **super().get_config(),
-            "labels": list(self.labels),
-            "problem_type": self.problem_type,
-            "classifier_dropout": self.classifier_dropout,
-        }
+        return {**super().get_config(), "problem_type": self.problem_type}

@@ -10,6 +10,7 @@ from keras_bert_impl.layers.embeddings import Embeddings
 from keras_bert_impl.layers.pooler import Pooler
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.layers.transformer_block import TransformerBlock
+from keras_bert_impl.models.inputs import symbolic_inputs
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 
 
@@ -96,10 +97,7 @@ class BertEncoder(PretrainedModel):
             self.pooler = Pooler(config.initializer_range, seed=seed_for(seed, "pooler"), dtype=policy, name="pooler")
 
         # Functional model
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("token_ids", "segment_ids", "padding_mask")
-        }
+        inputs = symbolic_inputs()
         padding_mask = keras.ops.cast(inputs["padding_mask"], "bool")
         hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"])]
         attention_probabilities = []
@@ -117,15 +115,11 @@ class BertEncoder(PretrainedModel):
             outputs["attention_probabilities"] = keras.ops.stack(attention_probabilities, axis=1)
         if return_hidden_states:
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
 
         # Config
-        self.config = config
-        self.seed = seed
         self.return_attention = return_attention
         self.return_hidden_states = return_hidden_states
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""

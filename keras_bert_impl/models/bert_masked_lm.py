@@ -56,10 +56,4 @@ class BertMaskedLM(PretrainedModel):
         inputs = symbolic_inputs("mask_positions")
         encoded = self.encoder(encoder_inputs(inputs))["sequence_output"]
         outputs = {"mlm_logits": self.mlm_head(encoded, inputs["mask_positions"])}
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-        # Config
-        self.config = config
-        self.seed = seed
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)

@@ -65,10 +65,4 @@ class BertPretrainer(PretrainedModel):
             "mlm_logits": self.mlm_head(encoded["sequence_output"], inputs["mask_positions"]),
             "nsp_logits": keras.ops.cast(self.nsp_head(encoded["pooled_output"]), "float32"),
         }
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-        # Config
-        self.config = config
-        self.seed = seed
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)

@@ -52,10 +52,4 @@ class BertQuestionAnswerer(PretrainedModel):
         inputs = symbolic_inputs()
         logits = keras.ops.cast(self.qa_head(self.encoder(inputs)["sequence_output"]), "float32")
         outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-        # Config
-        self.config = config
-        self.seed = seed
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)

@@ -5,17 +5,15 @@ from typing import Any
 
 import keras
 
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.layers.seeds import seed_for, truncated_normal
+from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import symbolic_inputs
-from keras_bert_impl.models.labels import checked_labels, chosen_labels
-from keras_bert_impl.models.pretrained_model import PretrainedModel
+from keras_bert_impl.models.labelled_model import LabelledModel, checked_labels, classifier_layers
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertTokenClassifier(PretrainedModel):
+class BertTokenClassifier(LabelledModel):
     """Scores the labels of every token. It has no pooler.
 
     Inputs, a dict:
@@ -58,50 +56,15 @@ class BertTokenClassifier(PretrainedModel):
 
         # Layers
         self.encoder = BertEncoder(config, pooler=False, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
-        self.dropout = keras.layers.Dropout(
-            config.hidden_dropout_prob if classifier_dropout is None else classifier_dropout,
-            seed=seed_for(seed, "dropout"),
-            dtype=policy,
-            name="dropout",
-        )
-        self.classifier = keras.layers.Dense(
-            len(labels),
-            kernel_initializer=truncated_normal(config.initializer_range, seed, "classifier/kernel"),
-            dtype=policy,
-            name="classifier",
-        )
+        self.dropout, self.classifier = classifier_layers(config, labels, classifier_dropout, policy, seed)
 
         # Functional model
         inputs = symbolic_inputs()
         logits = self.classifier(self.dropout(self.encoder(inputs)["sequence_output"]))
-        super().__init__(inputs=inputs, outputs=keras.ops.cast(logits, "float32"), **kwargs)
+        super().__init__(
+            inputs, keras.ops.cast(logits, "float32"), config=config, dtype_policy=policy, seed=seed, **kwargs
+        )
 
         # Config
-        self.config = config
         self.labels = labels
         self.classifier_dropout = classifier_dropout
-        self.seed = seed
-        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
-        self.dtype_policy = policy
-
-    @classmethod
-    def options_from(cls, checkpoint: Checkpoint, options: dict[str, Any]) -> dict[str, Any]:
-        """Completes the user's options by what the checkpoint says of its head."""
-        settings = {key: value for key, value in checkpoint.settings.items() if key == "classifier_dropout"}
-        return {**settings, **options, "labels": chosen_labels(checkpoint, options.get("labels"))}
-
-    def head_settings(self) -> dict[str, Any]:
-        """Returns what `config.json` says of the head."""
-        return {
-            "id2label": {str(i): label for i, label in enumerate(self.labels)},
-            "label2id": {label: i for i, label in enumerate(self.labels)},
-            "classifier_dropout": self.classifier_dropout,
-        }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor needs, as plain JSON values."""
-        return {
-            **super().get_config(),
-            "labels": list(self.labels),
-            "classifier_dropout": self.classifier_dropout,
-        }

@@ -23,7 +23,15 @@ from keras_bert_impl.presets import get_preset
 class PretrainedModel(keras.Model):
     """A functional model made from a `BertConfig`.
 
-    A subclass passes everything but the graph through and names its parts.
+    A subclass makes the graph, passes the rest through and names its parts.
+
+    Args:
+        inputs: symbolic inputs, by name.
+        outputs: symbolic outputs.
+        config: what the encoder is.
+        dtype_policy: `keras.DTypePolicy` of every layer.
+        seed: seed of initial values and dropout.
+        **kwargs: passed to `keras.Model`, for example `name`.
 
     Attributes:
         architecture: its name in `config.json`.
@@ -39,6 +47,15 @@ class PretrainedModel(keras.Model):
     config: BertConfig
     seed: int
     load_report: LoadReport | None = None
+
+    def __init__(
+        self, inputs: Any, outputs: Any, *, config: BertConfig, dtype_policy: Any, seed: int, **kwargs: Any
+    ) -> None:
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.config = config
+        self.seed = seed
+        # `keras.Model(inputs, outputs, dtype=...)` drops its dtype, so it is set here.
+        self.dtype_policy = dtype_policy
 
     @classmethod
     def from_preset(cls, preset: str, *, dtype: Any = None, seed: int = 0, **overrides: Any) -> Self:

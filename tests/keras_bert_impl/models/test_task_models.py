@@ -132,6 +132,12 @@ def test_an_unknown_problem_type_is_refused():
         BertClassifier(small_config(), labels=LABELS, problem_type="ranking")
 
 
+@pytest.mark.parametrize("cls", [BertClassifier, BertTokenClassifier])
+def test_a_dropout_that_is_no_share_is_refused(cls):
+    with pytest.raises(ValueError, match=r"`classifier_dropout` must be at least 0 and less than 1. Received: .*=1.0"):
+        cls(small_config(), labels=LABELS, classifier_dropout=1.0)
+
+
 def test_presets_take_labels():
     model = BertTokenClassifier.from_preset("tiny", vocab_size=50, labels=["O", "B-X"])
     assert model.labels == ("O", "B-X")
