@@ -176,3 +176,31 @@ def test_words_are_read_line_by_line(tmp_path):
     (tmp_path / "words.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="`add_tokens_from` must be a UTF-8 text file"):
         read_words(tmp_path / "words.txt")
+
+
+LEFT_OF_THE_CONFIG = {"_name_or_path", "gradient_checkpointing", "transformers_version", "use_cache", "dtype"}
+SAID_IN_FULL = {"is_decoder", "add_cross_attention", "tie_word_embeddings", "position_embedding_type"}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    "name",
+    [
+        "models/all-MiniLM-L6-v2",
+        "models/bert-tiny-splade-mlm",
+        "data/reference_runs/adamw_gelu_erf",
+        "data/reference_runs/bert_adam_gelu_tanh",
+    ],
+)
+def test_real_models_come_back_bit_for_bit(shared, name, tmp_path):
+    source, target = shared / name, tmp_path / "target"
+    result = convert(source, target, "huggingface")
+    renamed, dropped = dict(result["renamed"]), {name for name, _ in result["report"]["passed_over"]}
+    before, after = tensors_of(source), tensors_of(target)
+    assert {renamed.get(name, name) for name in before.keys() - dropped} == after.keys()
+    for name in before.keys() - dropped:
+        assert before[name].dtype == after[renamed.get(name, name)].dtype
+        np.testing.assert_array_equal(before[name], after[renamed.get(name, name)], err_msg=name)
+    old, new = (json.loads((folder / "config.json").read_text()) for folder in (source, target))
+    differing = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    assert differing <= LEFT_OF_THE_CONFIG | SAID_IN_FULL
