@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path with the suffix of `path`, whose file becomes `path` when the block ends well.
 
-    For libraries that open their files themselves.
+    For libraries that open their files themselves. What a killed process left is cleared, so only one process may
+    write there.
 
     Raises:
         InputError: if `path` is there and is no regular file.
@@ -57,6 +59,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = _followed(path)
     _check_regular(target, path)
     with new_parents(target):
+        _clear_leftovers(target)
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         try:
             temporary = folder / target.name
@@ -140,11 +143,16 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _clear_leftovers(target: Path) -> None:
-    if not target.exists() and (olds := sorted(target.parent.glob(f".{target.name}.*.old"))):
+    if not target.exists() and (olds := _leftovers(target, "old")):
         olds[-1].rename(target)
-    for suffix in ("old", "partial"):
-        for rest in target.parent.glob(f".{target.name}.*.{suffix}"):
-            shutil.rmtree(rest, ignore_errors=True)
+    for rest in (*_leftovers(target, "old"), *_leftovers(target, "partial")):
+        shutil.rmtree(rest, ignore_errors=True)
+
+
+def _leftovers(target: Path, suffix: str) -> list[Path]:
+    """Returns the temporary directories of this target, known by its name and eight random letters."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.{suffix}")
+    return sorted(path for path in target.parent.iterdir() if pattern.fullmatch(path.name))
 
 
 def _umask() -> int:

@@ -91,8 +91,18 @@ def _mistake(error: BaseException) -> str | None:
     return None
 
 
+def _as_options(sentence: str) -> str:
+    """Spells advice such as `allow_missing=('pooler',)` as an option, `--allow-missing pooler`."""
+
+    def spell(advice: re.Match[str]) -> str:
+        values = re.findall(r"'([^']*)'", advice[2])
+        return f"`--{advice[1].replace('_', '-')} {' '.join(values)}`"
+
+    return re.sub(r"`(fresh|allow_\w+|architecture)=(\([^()`]*\)|'[^'`]*')`( of `convert`)?", spell, sentence)
+
+
 def _complain(sentence: str) -> int:
-    print(f"keras-bert: {sentence}", file=sys.stderr)
+    print(f"keras-bert: {_as_options(sentence)}", file=sys.stderr)
     return EXIT_USER_MISTAKE
 
 
@@ -165,29 +175,29 @@ def _draw_attention(options: Namespace) -> None:
     import_tensorflow(options.verbose)
     from keras_bert_impl.attention_picture import write_attention_picture
 
-    write_attention_picture(options.path, options.attention, options.output, text_pair=options.attention_pair, say=say)
+    picture = write_attention_picture(
+        options.path,
+        options.attention,
+        options.output,
+        text_pair=options.attention_pair,
+        say=(lambda line: None) if options.json else say,
+    )
+    if options.json:
+        print(json.dumps({"output": str(picture)}))
 
 
 def _convert(options: Namespace) -> None:
     if options.blocks and options.num_hidden_layers is not None:
         raise InputError(
-            "`blocks` and `num_hidden_layers` cannot both be given: the first says which, the other how many"
+            "`blocks` and `num_hidden_layers` cannot both be given. Received: "
+            f"blocks={options.blocks}, num_hidden_layers={options.num_hidden_layers}"
         )
-    import_tensorflow(options.verbose)
-    from keras_bert_impl.convert import Surgery, convert, read_words
+    from keras_bert_impl.convert import Conversion, Surgery, convert, read_words
+    from keras_bert_impl.inspection import needs_tensorflow
 
     from_file = [] if options.add_tokens_from is None else read_words(options.add_tokens_from)
-    result = convert(
-        options.source,
-        options.target,
-        options.to,
-        architecture=options.architecture,
-        vocab=options.vocab,
-        labels=options.labels,
-        allow_missing=options.allow_missing,
-        allow_unused=options.allow_unused,
-        allow_wrong_shape=options.allow_wrong_shape,
-        allow_inexact=options.allow_inexact,
+    conversion = Conversion(
+        **{field.name: options[field.name] for field in dataclasses.fields(Conversion) if field.name != "surgery"},
         surgery=Surgery(
             add_tokens=[*options.add_tokens, *from_file],
             token_rule=options.token_rule,
@@ -196,9 +206,11 @@ def _convert(options: Namespace) -> None:
             blocks=options.blocks or options.num_hidden_layers,
             seed=options.seed,
         ),
-        seed=options.seed,
-        say=(lambda line: None) if options.json else say,
     )
+    if not needs_tensorflow(options.source):
+        conversion.open()  # says what is wrong before TensorFlow's start
+    import_tensorflow(options.verbose)
+    result = convert(conversion, say=(lambda line: None) if options.json else say)
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
 
@@ -368,9 +380,9 @@ def _convert_options(parser: ArgumentParser) -> None:
     parser.add_argument("--vocab", type=str, help="vocabulary file; the one beside the weights if none")
     parser.add_argument("--labels", type=str, nargs="+", help="names for the numbered outputs of a classifier")
     many: dict[str, Any] = {"type": str, "nargs": "+", "default": []}
-    parser.add_argument("--allow-missing", **many, help="parts that SOURCE may lack and that start fresh")
+    parser.add_argument("--fresh", **many, help="of pooler, mlm_head, nsp_head, classifier, qa_head: start fresh")
+    parser.add_argument("--allow-missing", **many, help="parts that SOURCE may lack and that then start fresh")
     parser.add_argument("--allow-unused", **many, help="parts of SOURCE that may be left")
-    parser.add_argument("--allow-wrong-shape", **many, help="parts of another shape that start fresh")
     parser.add_argument("--allow-inexact", **many, help="parts that compute something else where they come from")
     parser.add_argument("--add-tokens", **many, help="words to add to the vocabulary")
     parser.add_argument("--add-tokens-from", type=str, help="file of words to add, one on a line")

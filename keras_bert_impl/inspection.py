@@ -146,7 +146,7 @@ def _count_parameters(checkpoint: Checkpoint) -> dict[str, int]:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"`path` must hold readable JSON. Received: {str(path)!r}: {error}") from error
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from keras_bert_impl.checkpoints.tokenizer_files import has_tokenizer
+from keras_bert_impl.checkpoints.formats import open_checkpoint
+from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_encoder import BertEncoder
-from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 
 class Attention(NamedTuple):
@@ -33,23 +33,23 @@ class Attention(NamedTuple):
     cut: str
 
 
-def attention_of(directory: Path, texts: tuple[str, ...]) -> Attention:
-    """Reads a text, or a pair of texts, with the model of a model directory.
+def attention_of(path: Path, texts: tuple[str, ...]) -> Attention:
+    """Reads a text, or a pair of texts, with a model in any format that `open_checkpoint` opens.
 
     Raises:
-        InputError: if the directory has no encoder or no vocabulary that fits, or a text has no token.
+        InputError: if the path has no encoder or no vocabulary that fits, or a text has no token.
     """
-    if not has_tokenizer(directory):
+    checkpoint = open_checkpoint(path)
+    tokenizer = tokenizer_beside(checkpoint, path)
+    if tokenizer is None:
         raise InputError(
-            f"`model` must be a model or run directory with a vocabulary. Received: {str(directory)!r}, "
-            "which has no vocab.txt"
+            f"`model` must be a model or run directory with a vocabulary. Received: {str(path)!r}, which has none"
         )
-    tokenizer = WordPieceTokenizer.from_pretrained(directory)
     parts = [tokenizer.encode_ids(text) for text in texts]
     for name, text, part in zip(("text", "text_pair"), texts, parts, strict=False):
         if not part:
             raise InputError(f"`{name}` must have at least one token. Received: {text!r}")
-    encoder = BertEncoder.from_pretrained(directory, pooler=False, return_attention=True, dtype="float32")
+    encoder = BertEncoder.from_pretrained(checkpoint, pooler=False, return_attention=True, dtype="float32")
     config = encoder.config
     if tokenizer.vocab_size > config.vocab_size:
         raise InputError(
@@ -61,6 +61,11 @@ def attention_of(directory: Path, texts: tuple[str, ...]) -> Attention:
             f"`text_pair` needs a model with two segments. Received: type_vocab_size={config.type_vocab_size}"
         )
 
+    if config.max_position_embeddings < 1 + 2 * len(parts):
+        raise InputError(
+            f"`model` must have positions for {1 + 2 * len(parts)} tokens. "
+            f"Received: max_position_embeddings={config.max_position_embeddings}"
+        )
     kept = _cut(parts, config.max_position_embeddings - 1 - len(parts))
     row, segments = [tokenizer.cls_token_id], [0]
     for segment, part in enumerate(kept):
@@ -75,7 +80,7 @@ def attention_of(directory: Path, texts: tuple[str, ...]) -> Attention:
         }
     )
     return Attention(
-        model=directory.resolve().name,
+        model=path.resolve().name,
         texts=texts,
         tokens=[tokenizer.id_to_token(token_id) for token_id in row],
         second_text=segments.index(1) if len(parts) > 1 else None,

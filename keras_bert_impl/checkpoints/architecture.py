@@ -22,6 +22,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 HEADS = ("pooler", "mlm_head", "nsp_head", "classifier", "qa_head")
 """Parts that may be absent, and then start fresh."""
 
+PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
+"""What the outputs of a classifier of texts can mean."""
+
 _PREFIXES = {
     "embeddings.": "encoder",
     "encoder.": "encoder",

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Collection
 from typing import Any
 
-from keras_bert_impl.checkpoints.architecture import PARTS, Shape, part_of
+from keras_bert_impl.checkpoints.architecture import HEADS, PARTS, Shape, part_of
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 
@@ -45,6 +45,7 @@ class Checkpoint:
         config: what the encoder is.
         tensors: by the names of `architecture.tensor_shapes`; names that no BERT has are kept as they are.
         architecture: a key of `PARTS`, as the checkpoint says it or as its tensors show.
+        architecture_is_stated: whether the checkpoint itself says it.
         labels: names of the classifier's outputs; empty without classifier.
         settings: what `config.json` says of the head besides, for example `problem_type`.
         passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
@@ -60,6 +61,7 @@ class Checkpoint:
     config: BertConfig
     tensors: dict[str, StoredTensor]
     architecture: str
+    architecture_is_stated: bool = True
     labels: tuple[str, ...] = ()
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     passed_over: tuple[tuple[str, str], ...] = ()
@@ -80,9 +82,29 @@ class Checkpoint:
         """The parts that have at least one tensor here, in the order they are met."""
         return tuple(dict.fromkeys(part_of(name) for name in self.tensors))
 
+    def without_part(self, part: str, reason: str) -> "Checkpoint":
+        """Returns the checkpoint without a part, which is passed over for a reason."""
+        left = tuple((tensor.name, reason) for key, tensor in self.tensors.items() if part_of(key) == part)
+        return dataclasses.replace(
+            self,
+            tensors={key: tensor for key, tensor in self.tensors.items() if part_of(key) != part},
+            passed_over=(*self.passed_over, *left),
+            labels=() if part == "classifier" else self.labels,
+            inexact=tuple(one for one in self.inexact if one[0] != part),
+        )
+
     def with_tensors(self, tensors: dict[str, StoredTensor]) -> "Checkpoint":
         """Returns the checkpoint with these tensors in place of its own."""
         return dataclasses.replace(self, tensors=tensors)
+
+
+def checked_parts(argument: str, parts: Any) -> tuple[str, ...]:
+    """Returns names of parts as a tuple; raises `InputError` unless they are a collection of `HEADS`."""
+    if isinstance(parts, str) or not isinstance(parts, Collection):
+        raise InputError(f"`{argument}` must be a list of parts, such as ('pooler',). Received: {argument}={parts!r}")
+    if unknown := sorted(set(parts) - set(HEADS)):
+        raise InputError(f"`{argument}` must be of {', '.join(HEADS)}. Received: {argument}={unknown}")
+    return tuple(parts)
 
 
 def architecture_of(tensors: Collection[str], stated: str | None = None) -> str:

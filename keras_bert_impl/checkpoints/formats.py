@@ -23,11 +23,14 @@ def open_checkpoint(source: Any) -> Checkpoint:
     Args:
         source: path of a model directory in Hugging Face's form, of a run directory (its best model is meant), of
             a TensorFlow 1 or Model Garden checkpoint (its directory or its prefix), of a KerasHub preset directory
-            or of a `.keras` file of this package; or a KerasHub model, or a model of this package.
+            or of a `.keras` file of this package; or a KerasHub model, a model of this package, or a
+            checkpoint that is open already.
 
     Raises:
         InputError: if it is none of these, or is damaged.
     """
+    if isinstance(source, Checkpoint):
+        return source
     if not isinstance(source, str | os.PathLike):
         return _open_object(source)
     path = model_directory(source)
@@ -65,7 +68,10 @@ def format_of(path: Path) -> str:
         return _tensorflow_format(prefix)
     if path.is_dir():
         raise InputError(f"`path` must be {_EXPECTED}. Received: {str(path)!r}, which has no config.json")
-    what = "which is none of them" if path.exists() else "which is not a directory"
+    what = "which is not there; nothing is downloaded"
+    if path.exists():
+        in_model = path.name in ("config.json", "model.safetensors", "pytorch_model.bin", "vocab.txt")
+        what = "which is a file of a model: give its directory" if in_model else "which is none of them"
     raise InputError(f"`path` must be {_EXPECTED}. Received: {str(path)!r}, {what}")
 
 
@@ -77,7 +83,7 @@ def is_tensorflow_checkpoint(path: Path) -> bool:
 def _is_keras_hub(config_file: Path) -> bool:
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(config, dict) and "registered_name" in config and "model_type" not in config
 

@@ -61,7 +61,7 @@ def read_google_config(folder: Path) -> tuple[BertConfig, tuple[str, ...]]:
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         values = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {error}") from error
     if not isinstance(values, dict):
         raise InputError(f"`path` must hold a JSON object. Received: {str(file)!r}, a {type(values).__name__}")

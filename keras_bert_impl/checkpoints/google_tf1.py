@@ -69,6 +69,7 @@ def open_google_tf1(path: Path) -> Checkpoint:
         config=config,
         tensors=tensors,
         architecture="BertForQuestionAnswering" if spans else architecture_of(tensors),
+        architecture_is_stated=False,
         labels=plain_labels(kernel.shape[0]) if kernel is not None and len(kernel.shape) == 2 else (),
         passed_over=tuple(passed_over),
         ignored_config_keys=ignored_keys,

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import safetensors
 import safetensors.numpy
 
 from keras_bert_impl.atomic import atomic_directory
-from keras_bert_impl.checkpoints.architecture import PARTS, part_of
+from keras_bert_impl.checkpoints.architecture import PARTS, PROBLEM_TYPES, part_of
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint, StoredTensor, architecture_of, plain_labels
+from keras_bert_impl.checkpoints.load_report import listed
 from keras_bert_impl.checkpoints.torch_file import open_torch_file
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
@@ -23,6 +25,7 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TORCH_FILE = "pytorch_model.bin"
 INDEX = ".index.json"
+_WEIGHTS = re.compile(r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)(\.index\.json)?")
 
 # What a file means that does not say: "gelu" is erf there, unlike in Google's released code.
 _FORMAT_DEFAULTS: dict[str, Any] = {"vocab_size": 30522, "hidden_act": "gelu"}
@@ -35,7 +38,11 @@ _REQUIRED_VALUES: dict[str, Any] = {
 }
 _HEAD_KEYS = ("problem_type", "classifier_dropout")
 _DESCRIPTION_KEYS = {"architectures", "model_type", "id2label", "label2id", *_HEAD_KEYS, *_REQUIRED_VALUES}
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+# Constants that old versions stored, and what they are.
+_BUFFERS: dict[str, Callable[[int], np.ndarray]] = {
+    "embeddings.position_ids": np.arange,
+    "embeddings.token_type_ids": np.zeros,
+}
 _TIED = {
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -81,8 +88,9 @@ def open_hugging_face(path: str | os.PathLike[str]) -> Checkpoint:
         config=config,
         tensors=tensors,
         architecture=architecture_of(tensors, _stated_architecture(values)),
+        architecture_is_stated=_stated_architecture(values) is not None,
         labels=labels,
-        settings={key: values[key] for key in _HEAD_KEYS if values.get(key) is not None},
+        settings=_head_settings(values, file),
         passed_over=passed_over,
         ignored_config_keys=ignored_keys,
     )
@@ -102,10 +110,7 @@ def write_model_directory(path: str | os.PathLike[str], model: Any, tokenizer: A
     from keras_bert_impl.checkpoints.places import places  # opens Keras, which reading does not need
 
     target = Path(path)
-    if target.exists() and not (target / CONFIG_FILE).is_file() and not _is_empty_directory(target):
-        raise InputError(
-            f"`path` must be new, empty or a model directory. Received: {str(target)!r}, which has other content"
-        )
+    check_model_target(target)
     config = {
         "architectures": [model.architecture],
         "model_type": "bert",
@@ -121,10 +126,34 @@ def write_model_directory(path: str | os.PathLike[str], model: Any, tokenizer: A
     }
     with atomic_directory(target, replace=True) as folder:
         (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        # Other readers refuse a file that does not name its format.
-        safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+        _save(tensors, folder / WEIGHTS_FILE)
         if tokenizer is not None:
             tokenizer.save_pretrained(folder)
+
+
+def check_model_target(target: Path, argument: str = "path") -> None:
+    """Raises `InputError` unless a path is new, empty, or a model directory that holds nothing else."""
+    if not target.exists() or _is_empty_directory(target):
+        return
+    others = other_files(target) if target.is_dir() else []
+    try:
+        is_model = target.is_dir() and _read_json(target / CONFIG_FILE).get("model_type") == "bert"
+    except (InputError, OSError, AttributeError):
+        is_model = False
+    if others or not is_model:
+        what = f" ({listed(others)})" if others else ""
+        raise InputError(
+            f"`{argument}` must be new, empty or a model directory. Received: {str(target)!r}, "
+            f"which has other content{what}"
+        )
+
+
+def other_files(path: Path) -> list[str]:
+    """Returns what else lies in a model directory: neither weights nor configuration nor the tokenizer's files."""
+    known = {CONFIG_FILE, "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+    return sorted(
+        entry.name for entry in path.iterdir() if entry.name not in known and not _WEIGHTS.fullmatch(entry.name)
+    )
 
 
 def tensor_name(key: str, architecture: str) -> str:
@@ -155,7 +184,7 @@ def _read_values(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
 def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {error}") from error
 
 
@@ -174,7 +203,24 @@ def _bert_config(values: dict[str, Any], file: Path) -> tuple[BertConfig, tuple[
 
 def _stated_architecture(values: dict[str, Any]) -> str | None:
     stated = values.get("architectures")
-    return stated[0] if isinstance(stated, list) and stated and stated[0] in PARTS else None
+    first = stated[0] if isinstance(stated, list) and stated else None
+    return first if isinstance(first, str) and first in PARTS else None
+
+
+def _head_settings(values: dict[str, Any], file: Path) -> dict[str, Any]:
+    settings = {key: values[key] for key in _HEAD_KEYS if values.get(key) is not None}
+    dropout = settings.get("classifier_dropout", 0.0)
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise InputError(
+            "`path` must have a `classifier_dropout` of at least 0 and less than 1. "
+            f"Received: {str(file)!r}, classifier_dropout={dropout!r}"
+        )
+    if (problem := settings.get("problem_type", PROBLEM_TYPES[0])) not in PROBLEM_TYPES:
+        raise InputError(
+            f"`path` must have a `problem_type` of {', '.join(PROBLEM_TYPES)}. "
+            f"Received: {str(file)!r}, problem_type={problem!r}"
+        )
+    return settings
 
 
 def _labels(values: dict[str, Any], file: Path, tensors: dict[str, StoredTensor]) -> tuple[str, ...]:
@@ -188,7 +234,8 @@ def _labels(values: dict[str, Any], file: Path, tensors: dict[str, StoredTensor]
         return plain_labels(count)
     by_id = {str(key): value for key, value in given.items()} if isinstance(given, dict) else {}
     labels = tuple(by_id.get(str(i)) for i in range(count))
-    if len(by_id) != count or not all(isinstance(label, str) for label in labels):
+    named = len(by_id) == count and all(isinstance(label, str) and label for label in labels)
+    if not named or len(set(labels)) < count:
         raise InputError(
             f"`path` must have one name in `id2label` for each output of its classifier. Received: {str(file)!r}, "
             f"{count} outputs, id2label={given!r}"
@@ -224,7 +271,7 @@ def _open_shards(index: Path, opener: Callable[[Path], list[StoredTensor]]) -> l
             )
         if not shard.is_file():
             raise InputError(f"`path` must hold every shard of its index. Received: {str(index)!r}, without {name!r}")
-        tensors += [tensor for tensor in opener(shard) if where.get(tensor.name) == name]
+        tensors += opener(shard)
     if absent := sorted(where.keys() - {tensor.name for tensor in tensors}):
         raise InputError(
             f"`path` must hold every tensor of its index. Received: {str(index)!r}, whose shards lack {absent[0]}"
@@ -248,7 +295,7 @@ def _open_safetensors(file: Path) -> list[StoredTensor]:
     return tensors
 
 
-_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32"}
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I8": "int8"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,8 +343,14 @@ def _sort_out(source: str, stored: Iterable[StoredTensor]) -> tuple[dict[str, St
                     f"where {tied.name} differs from {named[original].name}"
                 )
             passed_over.append((tied.name, f"a copy of {named[original].name}"))
-    for buffer in _BUFFERS:
+    for buffer, usual in _BUFFERS.items():
         if buffer in named:
+            values = named[buffer].read().ravel()
+            if not np.array_equal(values, usual(values.size)):
+                raise InputError(
+                    f"`path` must number its positions 0, 1, 2, … and its segments 0. Received: {source!r}, "
+                    f"where {named[buffer].name} says otherwise"
+                )
             passed_over.append((named.pop(buffer).name, "a buffer"))
     return named, tuple(passed_over)
 
@@ -306,6 +359,17 @@ def _canonical(name: str) -> str:
     """Returns today's name of a tensor: no prefix, and LayerNorm's parts no longer gamma and beta."""
     name = name.removeprefix("bert.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def _save(tensors: dict[str, np.ndarray], file: Path) -> None:
+    try:
+        # Other readers refuse a file that does not name its format.
+        safetensors.numpy.save_file(tensors, file, metadata={"format": "pt"})
+    except safetensors.SafetensorError as error:
+        # A full disk comes as one of these.
+        if number := re.search(r"os error (\d+)", str(error)):
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from error
+        raise
 
 
 def _is_empty_directory(path: Path) -> bool:

@@ -204,7 +204,7 @@ def _pair(key: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _labels(values: dict[str, Any], tensors: dict[str, StoredTensor], file: Path) -> tuple[str, ...]:
-    from keras_bert_impl.models.labels import checked_labels  # models are made from checkpoints
+    from keras_bert_impl.models.labelled_model import checked_labels  # models are made from checkpoints
 
     if "classifier" not in {part_of(key) for key in tensors}:
         return ()

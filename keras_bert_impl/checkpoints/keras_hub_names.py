@@ -1,6 +1,11 @@
 """The files of a KerasHub preset, and how they call the tensors of a BERT."""
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
+
+from keras_bert_impl.checkpoints.load_report import listed
+from keras_bert_impl.errors import InputError
 
 CONFIG_FILE = "config.json"
 METADATA_FILE = "metadata.json"
@@ -81,3 +86,22 @@ def joined_shape(key: str, shape: tuple[int, ...], num_heads: int) -> tuple[int,
 
 def _pair(key: str, path: str) -> dict[str, str]:
     return {f"{key}.weight": f"{path}/vars/0", f"{key}.bias": f"{path}/vars/1"}
+
+
+def check_preset_target(target: Path, argument: str = "path") -> None:
+    """Raises `InputError` unless a path is new, empty, or a preset directory that holds nothing else."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    written = {CONFIG_FILE, METADATA_FILE, PREPROCESSOR_FILE, TASK_FILE, TOKENIZER_FILE, WEIGHTS_FILE}
+    written |= {SHARDS_FILE, TASK_WEIGHTS_FILE, VOCABULARY_FILE.split("/")[0]}
+    others = sorted({entry.name for entry in target.iterdir()} - written) if target.is_dir() else []
+    try:
+        content = json.loads((target / CONFIG_FILE).read_text(encoding="utf-8"))
+        is_preset = "registered_name" in content
+    except (OSError, ValueError, RecursionError, TypeError):
+        is_preset = False
+    if others or not is_preset:
+        raise InputError(
+            f"`{argument}` must be new, empty or a KerasHub preset. Received: {str(target)!r}, which has other content"
+            + (f" ({listed(others)})" if others else "")
+        )

@@ -25,6 +25,7 @@ from keras_bert_impl.checkpoints.keras_hub_names import (
     VOCABULARY_FILE,
     WEIGHTS_FILE,
     backbone_paths,
+    check_preset_target,
     split_shape,
 )
 from keras_bert_impl.checkpoints.keras_hub_tokenizer import keras_hub_tokenizer_config
@@ -59,13 +60,10 @@ def write_keras_hub(
         InputError: if the directory has other content, or KerasHub cannot hold the model or the tokenizer.
     """
     target = Path(path)
-    if target.exists() and not _is_preset(target) and not (target.is_dir() and not any(target.iterdir())):
-        raise InputError(
-            f"`path` must be new, empty or a KerasHub preset. Received: {str(target)!r}, which has other content"
-        )
+    check_preset_target(target)
     found = places(model)
     _check_parts(model, found, drop)
-    _check_config(model.config)
+    check_config(model.config)
     with_classifier = model.architecture == _CLASSIFIER and "classifier" not in drop
     backbone = _object("keras_hub.src.models.bert.bert_backbone", "BertBackbone", _backbone_config(model.config))
     preprocessor = None
@@ -85,14 +83,6 @@ def write_keras_hub(
             _write_json(folder / PREPROCESSOR_FILE, preprocessor)
             (folder / VOCABULARY_FILE).parent.mkdir(parents=True)
             save_vocabulary(tokenizer.vocabulary, folder / VOCABULARY_FILE)
-
-
-def _is_preset(path: Path) -> bool:
-    try:
-        content = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and "registered_name" in content
 
 
 def _check_parts(model: Any, found: dict[str, Place], drop: Collection[str]) -> None:
@@ -118,7 +108,8 @@ def _check_parts(model: Any, found: dict[str, Place], drop: Collection[str]) -> 
         )
 
 
-def _check_config(config: BertConfig) -> None:
+def check_config(config: BertConfig) -> None:
+    """Raises `InputError` if KerasHub would compute something else from this configuration."""
     if config.hidden_act not in _TANH_GELU:
         raise InputError(
             "`model` must have the tanh form of GELU, which KerasHub computes whatever the model had. "

@@ -4,11 +4,12 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_bert_impl.checkpoints.architecture import HEADS, Shape, part_of
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint, checked_parts
 from keras_bert_impl.checkpoints.load_report import LoadReport, WrongShape, listed, remedy
 from keras_bert_impl.errors import InputError
 
 _HALF = ("float16", "bfloat16")
+_DTYPES = ("float32", *_HALF)
 
 
 def compare(checkpoint: Checkpoint, expected: dict[str, Shape]) -> LoadReport:
@@ -50,7 +51,6 @@ def checked_load(
     *,
     allow_missing: Collection[str] = (),
     allow_unused: Collection[str] = (),
-    allow_wrong_shape: Collection[str] = (),
     allow_inexact: Collection[str] = (),
 ) -> tuple[Checkpoint, LoadReport]:
     """Returns the checkpoint without what is not to be read, and the report; nothing is read yet.
@@ -60,29 +60,20 @@ def checked_load(
         expected: what the model needs, from `architecture.tensor_shapes`.
         allow_missing: of `HEADS`, parts that may be absent as a whole and start fresh.
         allow_unused: parts, or first words of names, that may be left.
-        allow_wrong_shape: of `HEADS`, parts that may have other shapes and then start fresh as a whole.
         allow_inexact: of `HEADS`, parts whose weights are taken although they compute something else there.
 
     Raises:
         InputError: if anything is left over that is not named as allowed.
     """
-    for argument, parts in (
-        ("allow_missing", allow_missing),
-        ("allow_wrong_shape", allow_wrong_shape),
-        ("allow_inexact", allow_inexact),
-    ):
-        if unknown := sorted(set(parts) - set(HEADS)):
-            raise InputError(f"`{argument}` must be of {', '.join(HEADS)}. Received: {argument}={unknown}")
     report = compare(checkpoint, expected)
-    _check_shapes(report, allow_wrong_shape)
-    _check_missing(report, checkpoint, allow_missing)
+    _check_dtypes(checkpoint, expected)
+    _check_shapes(report)
+    _check_missing(report, checkpoint, checked_parts("allow_missing", allow_missing))
     _check_unused(report, checkpoint, expected, allow_unused)
-    _check_exact(report, allow_inexact)
-    misshapen = {part_of(one.key) for one in report.wrong_shape}
-    kept = {
-        key: tensor for key, tensor in checkpoint.tensors.items() if key in expected and part_of(key) not in misshapen
-    }
-    return checkpoint.with_tensors(kept), report
+    _check_exact(report, checked_parts("allow_inexact", allow_inexact))
+    return checkpoint.with_tensors(
+        {key: checkpoint.tensors[key] for key in checkpoint.tensors if key in expected}
+    ), report
 
 
 def read_into(checkpoint: Checkpoint, places: dict[str, Any]) -> None:
@@ -100,18 +91,26 @@ def read_into(checkpoint: Checkpoint, places: dict[str, Any]) -> None:
             place.read(tensor.read(), tensor.transposed)
 
 
-def _check_shapes(report: LoadReport, allowed: Collection[str]) -> None:
-    refused = [one for one in report.wrong_shape if part_of(one.key) not in allowed]
-    if not refused:
+def _check_dtypes(checkpoint: Checkpoint, expected: dict[str, Shape]) -> None:
+    for key, tensor in checkpoint.tensors.items():
+        if key in expected and tensor.dtype not in _DTYPES:
+            raise InputError(
+                f"`path` must hold weights in {', '.join(_DTYPES)}. "
+                f"Received: {checkpoint.source!r}, {tensor.name} is {tensor.dtype}"
+            )
+
+
+def _check_shapes(report: LoadReport) -> None:
+    if not report.wrong_shape:
         return
-    one = refused[0]
+    one = report.wrong_shape[0]
     part = part_of(one.key)
     raise InputError(
         f"`path` must hold tensors of the model's shapes. Received: {report.source!r}, "
         f"{one.name} is {one.stored} in the file and {one.expected} in the model"
-        + (f", and {len(refused) - 1} more" if len(refused) > 1 else "")
+        + (f", and {len(report.wrong_shape) - 1} more" if len(report.wrong_shape) > 1 else "")
         + remedy(one.key)
-        + (f"; `allow_wrong_shape={(part,)!r}` starts with fresh values" if part in HEADS else "")
+        + (f"; `fresh={(part,)!r}` starts it with fresh values" if part in HEADS else "")
     )
 
 

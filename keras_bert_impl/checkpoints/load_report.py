@@ -33,7 +33,7 @@ class LoadReport:
         loaded: read into the model.
         newly_initialised: in the model, not in the checkpoint; they start fresh.
         unused: in the checkpoint, not in the model.
-        wrong_shape: in both, with different shapes; where that is allowed, their part starts fresh.
+        wrong_shape: in both, with different shapes; a load stops at them.
         widened: name and dtype of those read that the checkpoint has in half precision.
         passed_over: name and reason of what holds nothing new: optimizer slots, buffers, copies of tied tensors.
         ignored_config_keys: keys of the configuration that are not fields of `BertConfig`.
@@ -59,13 +59,12 @@ class LoadReport:
     @property
     def fresh_parts(self) -> tuple[str, ...]:
         """Parts of the model that do not come from the checkpoint, for example `("classifier",)`."""
-        names = [*self.newly_initialised, *(one.key for one in self.wrong_shape)]
-        return tuple(dict.fromkeys(part_of(name) for name in names))
+        return tuple(dict.fromkeys(part_of(name) for name in self.newly_initialised))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain JSON values."""
         shapes = [{"name": o.name, "stored": list(o.stored), "expected": list(o.expected)} for o in self.wrong_shape]
-        return {**dataclasses.asdict(self), "wrong_shape": shapes}
+        return {"complete": self.complete, **dataclasses.asdict(self), "wrong_shape": shapes}
 
     def __str__(self) -> str:
         lines = [f"{self.source}: {len(self.loaded)} tensors loaded"]

@@ -33,7 +33,8 @@ def checkpoint_of(model: Any, source: str | None = None, format: str = "memory")
 
 def _stored(key: str, place: Place) -> StoredTensor:
     variable = place.variable
-    return StoredTensor(name=key, shape=tuple(variable.shape), dtype=str(variable.dtype), read=_Read(place))
+    # In whatever dtype the model has them, they are read as float32.
+    return StoredTensor(name=key, shape=tuple(variable.shape), dtype="float32", read=_Read(place))
 
 
 @dataclasses.dataclass(frozen=True)

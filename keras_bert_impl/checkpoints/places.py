@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert_impl.errors import InputError
+
 _DENSE_HEADS = {"nsp_head": "cls.seq_relationship", "classifier": "classifier", "qa_head": "qa_outputs"}
 
 
@@ -35,7 +37,11 @@ class Place:
             self.variable.assign(self.initializer(self.variable.shape, dtype=self.variable.dtype))
 
     def value(self) -> np.ndarray:
-        """Returns the values in float32."""
+        """Returns the values in float32; raises `InputError` for a quantized model, whose variables are codes."""
+        if "float" not in str(self.variable.dtype):
+            raise InputError(
+                f"`model` must have floating-point weights. Received: {self.variable.path} of {self.variable.dtype}"
+            )
         return ops.convert_to_numpy(ops.cast(ops.convert_to_tensor(self.variable), "float32"))
 
 

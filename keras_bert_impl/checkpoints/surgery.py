@@ -1,10 +1,10 @@
 """Changing the size of a trained model: more tokens, other positions, fewer blocks. All else stays as it is.
 
-The functions take and return an open checkpoint, so that they can follow one another before anything is built:
+The functions take anything that `open_checkpoint` opens and return an open checkpoint, so that they can follow one
+another before anything is built:
 
 ```python
-checkpoint = open_checkpoint("model")
-checkpoint, tokenizer = extend_vocabulary(checkpoint, tokenizer, ["stent", "stenosis"])
+checkpoint, tokenizer = extend_vocabulary("model", tokenizer, ["stent", "stenosis"])
 model = BertPretrainer.from_pretrained(resize_positions(checkpoint, 1024))
 ```
 """
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint, StoredTensor
+from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import CONTINUATION, WordPieceTokenizer
 
@@ -29,7 +30,7 @@ _BLOCK = "encoder.layer."
 
 
 def extend_vocabulary(
-    checkpoint: Checkpoint,
+    source: Any,
     tokenizer: WordPieceTokenizer,
     tokens: Sequence[str],
     *,
@@ -41,7 +42,7 @@ def extend_vocabulary(
     Rows and biases of the old tokens do not change, nor does any other weight.
 
     Args:
-        checkpoint: what to extend.
+        source: what to extend: a checkpoint, a path or a model.
         tokenizer: its tokenizer.
         tokens: the new tokens, not in the vocabulary yet.
         rule: where new rows come from. `"pieces"`: the mean of the rows of the pieces that the token was split into
@@ -58,7 +59,8 @@ def extend_vocabulary(
         InputError: if a token is given twice, is known already or could never be found in a text, such as `"Stent"`
             by a tokenizer that lower-cases, or the rule is unknown.
     """
-    _check_rule(rule, NEW_TOKEN_RULES)
+    _check_rule(rule, NEW_TOKEN_RULES, seed)
+    checkpoint = open_checkpoint(source)
     tokens = _checked_tokens(tokens, tokenizer)
     rows = checkpoint.config.vocab_size
     known = tokenizer.vocab_size
@@ -89,15 +91,13 @@ def extend_vocabulary(
     return dataclasses.replace(_with_rows(checkpoint, changed, size), config=config), larger
 
 
-def resize_positions(
-    checkpoint: Checkpoint, max_position_embeddings: int, *, rule: str = "repeat", seed: int = 0
-) -> Checkpoint:
+def resize_positions(source: Any, max_position_embeddings: int, *, rule: str = "repeat", seed: int = 0) -> Checkpoint:
     """Gives the model another longest sequence.
 
     A shorter one keeps the first positions. A longer one needs new rows, and training to make use of them.
 
     Args:
-        checkpoint: what to resize.
+        source: what to resize: a checkpoint, a path or a model.
         max_position_embeddings: positions it is to have.
         rule: where the rows of a longer one come from. `"repeat"`: the old ones over again, so that the old rows stay
             and distances within a stretch look familiar. `"interpolate"`: the old ones stretched linearly over the
@@ -111,7 +111,8 @@ def resize_positions(
     Reference:
         Repeating: [Beltagy et al., 2020](https://arxiv.org/abs/2004.05150), section 5.
     """
-    _check_rule(rule, NEW_POSITION_RULES)
+    _check_rule(rule, NEW_POSITION_RULES, seed)
+    checkpoint = open_checkpoint(source)
     config = dataclasses.replace(checkpoint.config, max_position_embeddings=max_position_embeddings)
     size = max_position_embeddings
 
@@ -134,11 +135,11 @@ def resize_positions(
     return dataclasses.replace(_with_rows(checkpoint, {_POSITIONS: resize}, size), config=config)
 
 
-def keep_blocks(checkpoint: Checkpoint, blocks: int | Sequence[int]) -> Checkpoint:
+def keep_blocks(source: Any, blocks: int | Sequence[int]) -> Checkpoint:
     """Leaves transformer blocks out.
 
     Args:
-        checkpoint: what to shorten.
+        source: what to shorten: a checkpoint, a path or a model.
         blocks: the numbers of the blocks to keep, in their new order, counted from 0; or how many of the first.
 
     Raises:
@@ -147,8 +148,12 @@ def keep_blocks(checkpoint: Checkpoint, blocks: int | Sequence[int]) -> Checkpoi
     Reference:
         Keeping the first: [Sajjad et al., 2020](https://arxiv.org/abs/2004.03844), section 3.
     """
+    checkpoint = open_checkpoint(source)
     count = checkpoint.config.num_hidden_layers
-    kept = list(range(blocks)) if type(blocks) is int else list(blocks) if isinstance(blocks, Sequence) else []
+    if type(blocks) is int:
+        kept = list(range(blocks)) if blocks <= count else []
+    else:
+        kept = list(blocks) if isinstance(blocks, Sequence) else []
     in_range = all(type(block) is int and 0 <= block < count for block in kept)
     if not kept or not in_range or len(set(kept)) < len(kept):
         raise InputError(
@@ -207,6 +212,11 @@ def _pieces(tokenizer: WordPieceTokenizer, token: str) -> list[int]:
     return ids or [tokenizer.unk_token_id]
 
 
+def _words(tokenizer: WordPieceTokenizer, text: str) -> list[str]:
+    normalizer = tokenizer.normalizer
+    return [word.text for stretch in normalizer.stretches(text) for word in normalizer.words(stretch)]
+
+
 def _checked_tokens(tokens: Sequence[str], tokenizer: WordPieceTokenizer) -> list[str]:
     names = list(tokens) if not isinstance(tokens, str) else []
     if not names or not all(isinstance(token, str) and token.strip() for token in names):
@@ -221,12 +231,20 @@ def _checked_tokens(tokens: Sequence[str], tokenizer: WordPieceTokenizer) -> lis
 
 def _check_found(tokenizer: WordPieceTokenizer, tokens: Sequence[str]) -> None:
     for token in tokens:
-        if not token.startswith(CONTINUATION) and (found := tokenizer.tokenize(token)) != [token]:
+        # A piece inside a word is looked for behind a letter that is one of the tokens.
+        word = token.removeprefix(CONTINUATION)
+        found = tokenizer.tokenize(token)
+        if word != token:
+            found = _words(tokenizer, f"a{word}")
+            found = [token] if found == [f"a{word}"] else found
+        if found != [token]:
             raise InputError(
                 f"`tokens` must be words as the tokenizer sees them. Received: {token!r}, which it sees as {found}"
             )
 
 
-def _check_rule(rule: str, rules: Sequence[str]) -> None:
+def _check_rule(rule: str, rules: Sequence[str], seed: int) -> None:
+    if type(seed) is not int or seed < 0:
+        raise InputError(f"`seed` must be a whole number of at least 0. Received: seed={seed!r}")
     if rule not in rules:
         raise InputError(f"`rule` must be one of {', '.join(rules)}. Received: rule={rule!r}")

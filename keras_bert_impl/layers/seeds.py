@@ -24,15 +24,19 @@ def truncated_normal(stddev: float, seed: int, path: str) -> "SeededNormal":
     return SeededNormal(stddev=stddev, seed=seed_for(seed, path))
 
 
-_withheld = contextvars.ContextVar("withheld", default=False)
+_withheld: contextvars.ContextVar[list | None] = contextvars.ContextVar("withheld", default=None)
 
 
 @contextlib.contextmanager
-def withheld_initial_values() -> Iterator[None]:
-    """Lets models be built without drawing random values, which whoever builds them then has to supply."""
-    token = _withheld.set(True)
+def withheld_initial_values() -> Iterator[list]:
+    """Lets models be built without drawing random values, which whoever builds them then has to supply.
+
+    Yields a list that gets the initializer of every variable that was not drawn.
+    """
+    initializers: list = []
+    token = _withheld.set(initializers)
     try:
-        yield
+        yield initializers
     finally:
         _withheld.reset(token)
 
@@ -43,4 +47,8 @@ class SeededNormal(keras.initializers.TruncatedNormal):
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         """Returns the values, or zeros."""
-        return keras.ops.zeros(shape, dtype) if _withheld.get() else super().__call__(shape, dtype)
+        withheld = _withheld.get()
+        if withheld is None:
+            return super().__call__(shape, dtype)
+        withheld.append(self)
+        return keras.ops.zeros(shape, dtype)

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from keras_bert_impl.checkpoints.architecture import PROBLEM_TYPES
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
@@ -12,8 +13,6 @@ from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import symbolic_inputs
 from keras_bert_impl.models.labelled_model import LabelledModel, checked_labels, classifier_layers
-
-PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -44,7 +43,7 @@ class BertClassifier(LabelledModel):
     """
 
     architecture = "BertForSequenceClassification"
-    may_leave = ("mlm_head", "nsp_head")
+    may_leave = ("mlm_head", "nsp_head", "qa_head")
 
     def __init__(
         self,

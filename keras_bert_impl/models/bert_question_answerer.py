@@ -33,7 +33,7 @@ class BertQuestionAnswerer(PretrainedModel):
     """
 
     architecture = "BertForQuestionAnswering"
-    may_leave = ("pooler", "mlm_head", "nsp_head")
+    may_leave = ("pooler", "mlm_head", "nsp_head", "classifier")
 
     def __init__(self, config: BertConfig | dict[str, Any], *, dtype: Any = None, seed: int = 0, **kwargs: Any) -> None:
         config = BertConfig.from_dict(config) if isinstance(config, dict) else config

@@ -38,7 +38,7 @@ class BertTokenClassifier(LabelledModel):
     """
 
     architecture = "BertForTokenClassification"
-    may_leave = ("pooler", "mlm_head", "nsp_head")
+    may_leave = ("pooler", "mlm_head", "nsp_head", "qa_head")
 
     def __init__(
         self,

@@ -91,6 +91,7 @@ def _chosen_labels(checkpoint: Checkpoint, labels: Any) -> tuple[str, ...]:
     if len(names) == len(checkpoint.labels) and not are_plain_labels(checkpoint.labels) and names != checkpoint.labels:
         raise InputError(
             "`labels` must be those of the checkpoint's classifier, in its order. "
-            f"Received: labels={list(names)!r}, {checkpoint.source!r} has {list(checkpoint.labels)!r}"
+            f"Received: labels={list(names)!r}, {checkpoint.source!r} has {list(checkpoint.labels)!r}; "
+            "`fresh=('classifier',)` starts a head for new ones"
         )
     return names

@@ -10,12 +10,13 @@ import keras
 
 from keras_bert_impl.checkpoints import hugging_face
 from keras_bert_impl.checkpoints.architecture import PARTS, tensor_shapes
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint, checked_parts
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.load import checked_load, read_into
 from keras_bert_impl.checkpoints.load_report import LoadReport, listed
 from keras_bert_impl.checkpoints.places import places
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.layers.seeds import withheld_initial_values
 from keras_bert_impl.presets import get_preset
 
@@ -51,6 +52,8 @@ class PretrainedModel(keras.Model):
     def __init__(
         self, inputs: Any, outputs: Any, *, config: BertConfig, dtype_policy: Any, seed: int, **kwargs: Any
     ) -> None:
+        # Keras passes over what it does not know, and a misspelt argument with it.
+        self._check_arguments(kwargs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config = config
         self.seed = seed
@@ -83,7 +86,7 @@ class PretrainedModel(keras.Model):
         seed: int = 0,
         allow_missing: Collection[str] = (),
         allow_unused: Collection[str] = (),
-        allow_wrong_shape: Collection[str] = (),
+        fresh: Collection[str] = (),
         allow_inexact: Collection[str] = (),
         **options: Any,
     ) -> Self:
@@ -101,7 +104,7 @@ class PretrainedModel(keras.Model):
             allow_missing: parts of the model that may be absent and start fresh, of `"pooler"`, `"mlm_head"`,
                 `"nsp_head"`, `"classifier"`, `"qa_head"`.
             allow_unused: parts of the checkpoint, or first words of names, that the model may leave.
-            allow_wrong_shape: parts whose shapes may differ and which then start fresh, of those of `allow_missing`.
+            fresh: parts that start fresh whatever the checkpoint has, of those of `allow_missing`.
             allow_inexact: parts whose weights are taken although they compute something else in the library that
                 they come from, of those of `allow_missing`.
             **options: further arguments of the model, for example `pooler=False`. A classifier's `labels`, when
@@ -110,24 +113,48 @@ class PretrainedModel(keras.Model):
         Raises:
             InputError: if it is no such checkpoint, or anything else is missing, unused or of another shape.
         """
-        checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path)
+        cls._check_arguments(options)
+        checkpoint = cls._without_foreign_head(open_checkpoint(path))
+        for part in checked_parts("fresh", fresh):
+            checkpoint = checkpoint.without_part(part, "replaced by fresh values")
         named_head = ("classifier",) if options.get("labels") is not None else ()
         options = cls.options_from(checkpoint, options)
         kept, report = checked_load(
             checkpoint,
             cls.tensor_shapes(checkpoint.config, **options),
-            allow_missing=(*named_head, *allow_missing),
+            allow_missing=(*named_head, *fresh, *checked_parts("allow_missing", allow_missing)),
             allow_unused=(*cls.may_leave, *allow_unused),
-            allow_wrong_shape=allow_wrong_shape,
             allow_inexact=allow_inexact,
         )
-        with withheld_initial_values():
+        with withheld_initial_values() as withheld:
+            model = cls(checkpoint.config, dtype=dtype, seed=seed, **options)
+        if len(withheld) > sum(place.initializer is not None for place in places(model).values()):
+            # A subclass has variables of its own, whose values are in no checkpoint.
             model = cls(checkpoint.config, dtype=dtype, seed=seed, **options)
         read_into(kept, places(model))
         model.load_report = report
         if report.fresh_parts:
             warnings.warn(f"{report.source}: {listed(report.fresh_parts)} starts with fresh weights", stacklevel=2)
+        for part, reason in report.inexact:
+            warnings.warn(f"{report.source}: {part} computes something else here: {reason}", stacklevel=2)
         return model
+
+    @classmethod
+    def _check_arguments(cls, options: Collection[str]) -> None:
+        known = sorted(
+            inspect.signature(cls).parameters.keys() - {"config", "dtype", "seed", "kwargs"} | {"name", "trainable"}
+        )
+        if unknown := sorted(set(options) - set(known)):
+            raise InputError(f"`{cls.__name__}` has no argument {unknown[0]!r}. Known: {', '.join(known)}")
+
+    @classmethod
+    def _without_foreign_head(cls, checkpoint: Checkpoint) -> Checkpoint:
+        """Leaves a classifier of texts out where tokens are to be classified, and the other way round."""
+        theirs = checkpoint.architecture
+        shared = "classifier" in PARTS[theirs] and "classifier" in PARTS[cls.architecture]
+        if shared and theirs != cls.architecture and checkpoint.architecture_is_stated:
+            return checkpoint.without_part("classifier", f"the head of a {theirs}")
+        return checkpoint
 
     def save_pretrained(self, path: str | os.PathLike[str], tokenizer: Any = None) -> None:
         """Writes a model directory in Hugging Face's form, whole or not at all.

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from keras_bert_impl import InputError, atomic
-from keras_bert_impl.atomic import atomic_directory, atomic_file, check_new_directory
+from keras_bert_impl.atomic import atomic_directory, atomic_file, atomic_path, check_new_directory
 
 
 def test_a_file_appears_only_when_the_block_ends_well(tmp_path):
@@ -65,10 +65,10 @@ def test_a_directory_is_swapped_whole(tmp_path, monkeypatch, at_one_stroke):
 
 
 def test_what_a_kill_between_two_renames_left_is_mended(tmp_path):
-    old = tmp_path / ".model.abc.old"
+    old = tmp_path / ".model.abc_0123.old"
     old.mkdir()
     (old / "weights").write_text("last")
-    (tmp_path / ".model.xyz.partial").mkdir()
+    (tmp_path / ".model.xyz_0123.partial").mkdir()
     with pytest.raises(RuntimeError), atomic_directory(tmp_path / "model", replace=True):
         assert (tmp_path / "model" / "weights").read_text() == "last"
         raise RuntimeError
@@ -83,3 +83,24 @@ def test_a_directory_with_content_is_refused(tmp_path):
     with pytest.raises(InputError, match="`output` must be a new or empty directory"):
         check_new_directory(tmp_path / "full" / "thesis", "output")
     assert check_new_directory(tmp_path / "new", "output") == tmp_path / "new"
+
+
+@pytest.mark.parametrize("one,other", [("bert", "bert.v2"), ("[a]*", "aa"), ("m", "m.abc")])
+def test_writing_one_directory_leaves_the_work_of_another_alone(tmp_path, one, other):
+    with atomic_directory(tmp_path / other, replace=True) as folder:
+        (folder / "a").write_text("")
+        with atomic_directory(tmp_path / one, replace=True):
+            pass
+    assert (tmp_path / other / "a").exists()
+
+
+def test_what_a_killed_process_left_of_a_file_is_cleared_next_time(tmp_path):
+    (tmp_path / ".m.keras.abcdefgh.partial").mkdir()
+    with atomic_path(tmp_path / "m.keras") as path:
+        path.write_text("whole")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.keras"]
+    with pytest.raises(RuntimeError), atomic_path(tmp_path / "m.keras") as path:
+        path.write_text("half")
+        raise RuntimeError
+    assert (tmp_path / "m.keras").read_text() == "whole"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.keras"]

@@ -8,7 +8,8 @@ import pytest
 import safetensors.numpy
 from harness import arrays, small_batch, small_config
 
-from keras_bert_impl.convert import Surgery, convert, read_words
+from keras_bert_impl.convert import Conversion, Surgery, read_words
+from keras_bert_impl.convert import convert as carry_out
 from keras_bert_impl.models import BertClassifier, BertEncoder, BertMaskedLM, BertPretrainer
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -20,6 +21,10 @@ def source(tmp_path):
     model = BertPretrainer(small_config(hidden_act="gelu"), seed=6)
     model.save_pretrained(tmp_path / "source", tokenizer=WordPieceTokenizer(VOCABULARY, lowercase=False))
     return tmp_path / "source"
+
+
+def convert(source, target, to, say=lambda line: None, **options):
+    return carry_out(Conversion(source=source, target=target, to=to, **options), say)
 
 
 def tensors_of(folder):
@@ -43,7 +48,7 @@ def test_a_model_directory_comes_back_bit_for_bit(source, tmp_path):
     assert (tmp_path / "target" / "vocab.txt").read_bytes() == (source / "vocab.txt").read_bytes()
     assert not WordPieceTokenizer.from_pretrained(tmp_path / "target").lowercase
     assert result["architecture"] == "BertForPreTraining" and result["renamed"] == []
-    assert said[-1].startswith("Wrote BertPretrainer with")
+    assert said[-1].startswith("Wrote BertForPreTraining with")
 
 
 def test_old_names_half_precision_and_buffers_are_listed(source, tmp_path):
@@ -131,7 +136,7 @@ def test_a_classifier_keeps_its_labels(tmp_path):
     convert(tmp_path / "a", tmp_path / "b", "huggingface", say=said.append)
     model = BertClassifier.from_pretrained(tmp_path / "b")
     assert (model.labels, model.problem_type) == (tuple(labels), "multi_label_classification")
-    assert "There is no vocabulary beside the weights, so none was written; `vocab` names one." in said
+    assert "There is no vocabulary beside the weights, so none is written; `vocab` names one." in said
 
 
 @pytest.mark.parametrize(
@@ -139,6 +144,8 @@ def test_a_classifier_keeps_its_labels(tmp_path):
     [
         ({"to": "onnx"}, r"`to` must be one of huggingface, keras_hub, keras. Received: to='onnx'"),
         ({"to": "keras"}, r"`target` must be a file that ends in .keras. Received: '.*target'"),
+        ({"labels": ["a", "b"]}, r"`BertPretrainer` has no argument 'labels'"),
+        ({"surgery": Surgery(blocks=9)}, r"how many of the first 2 to keep. Received: blocks=9"),
         ({"architecture": "Bart"}, r"`architecture` must be one of BertModel"),
         ({"architecture": "BertForQuestionAnswering"}, r"lacks qa_outputs.weight"),
         ({"vocab": "nowhere.txt"}, r"`vocab` must be a file that can be read. Received: 'nowhere.txt'"),
@@ -148,6 +155,50 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(source, tmp_path, arg
     with pytest.raises(ValueError, match=message):
         convert(**{"source": source, "target": tmp_path / "target", "to": "huggingface", **arguments})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+def test_a_directory_with_anything_else_in_it_is_not_replaced(source, tmp_path):
+    def refused(target, to, message):
+        before = sorted(path.name for path in tmp_path.rglob("*"))
+        with pytest.raises(ValueError, match=message):
+            convert(source, target, to, architecture="BertModel")
+        assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+    other = tmp_path / "web"
+    other.mkdir()
+    (other / "config.json").write_text('{"name": "my web app"}')
+    for to in ("huggingface", "keras_hub"):
+        refused(other, to, r"`target` must be new, empty or a .*which has other content$")
+    (other / "thesis.txt").write_text("years")
+    for to in ("huggingface", "keras_hub"):
+        refused(other, to, r"`target` must be new, empty or a .*which has other content \(thesis.txt\)$")
+    source.rename(tmp_path / "outer")
+    outer = tmp_path / "outer"
+    convert(outer, outer / "inner", "huggingface")
+    source = outer / "inner"
+    refused(outer, "huggingface", r"which has other content \(inner\)$")
+    refused(source, "huggingface", r"`target` must be another place than the source")
+    refused(tmp_path / "model.keras", "huggingface", r"`target` must be a directory, not a .keras file")
+
+
+def test_other_files_are_named_and_a_replaced_model_too(source, tmp_path):
+    (source / "modules.json").write_text("[]")
+    (source / "1_Pooling").mkdir()
+    convert(source, tmp_path / "target", "huggingface")
+    said = []
+    result = convert(source, tmp_path / "target", "huggingface", say=said.append)
+    assert result["left_files"] == ["1_Pooling", "modules.json"]
+    assert "Not carried over, since they are no part of a BERT: 1_Pooling, modules.json." in said
+    assert f"Replacing what {tmp_path / 'target'} holds." in said
+
+
+def test_a_part_can_start_fresh(source, tmp_path):
+    said = []
+    with pytest.warns(UserWarning, match="nsp_head starts with fresh weights"):
+        convert(source, tmp_path / "target", "huggingface", fresh=["nsp_head"], say=said.append)
+    assert "The nsp_head starts with fresh weights." in said
+    before, after = tensors_of(source), tensors_of(tmp_path / "target")
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == ["cls.seq_relationship.weight"]
 
 
 def test_words_cannot_be_added_without_a_vocabulary(source, tmp_path):

@@ -50,7 +50,7 @@ def test_weights_that_cannot_be_read_are_named(tmp_path, content):
 def test_anything_else_is_refused(tmp_path):
     with pytest.raises(InputError, match="must be a model, run, prepared data or export directory"):
         inspect(tmp_path)
-    with pytest.raises(InputError, match=r"must be a model directory .* which is not a directory"):
+    with pytest.raises(InputError, match=r"must be a model directory .* which is not there"):
         inspect(tmp_path / "nope")
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="readable JSON"):

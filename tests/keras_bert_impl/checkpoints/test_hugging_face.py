@@ -245,7 +245,7 @@ def test_a_refused_load_says_so_before_a_model_is_built(folder, monkeypatch):
 
 
 def test_directories_that_are_no_model_are_refused(folder, tmp_path):
-    with pytest.raises(InputError, match=r"must be a model directory .*Received: '.*nowhere', which is not a dir"):
+    with pytest.raises(InputError, match=r"must be a model directory .*Received: '.*nowhere', which is not there"):
         BertEncoder.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"must be a model directory .*Received: '.*empty', which has no config.json"):
@@ -272,6 +272,61 @@ def test_another_architecture_is_refused(folder, key, value, message):
     change_config(folder, **{key: value})
     with pytest.raises(InputError, match=message):
         BertEncoder.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    "key,value,message",
+    [
+        ("classifier_dropout", "0.1", r"a `classifier_dropout` of at least 0 and less than 1. .*dropout='0.1'"),
+        ("classifier_dropout", 2, r"classifier_dropout=2"),
+        ("problem_type", "x", r"a `problem_type` of single_label_.*Received: .*problem_type='x'"),
+        ("num_hidden_layers", 2147483647, r"hold the blocks that its configuration says. .*46 tensors, num_hidden_lay"),
+    ],
+)
+def test_values_of_another_kind_are_refused(folder, key, value, message):
+    change_config(folder, **{key: value})
+    with pytest.raises(InputError, match=message):
+        BertEncoder.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("architectures", [[[1]], [{}], "BertModel", [3], None])
+def test_an_odd_architecture_is_one_that_is_not_stated(folder, architectures):
+    change_config(folder, architectures=architectures)
+    checkpoint = hugging_face.open_hugging_face(folder)
+    assert (checkpoint.architecture, checkpoint.architecture_is_stated) == ("BertForPreTraining", False)
+
+
+def test_json_nested_too_deeply_is_refused(folder):
+    (folder / "config.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"`path` must hold readable JSON. Received: '.*config.json'"):
+        BertEncoder.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float64", "bool"])
+def test_tensors_that_are_no_floats_of_at_most_32_bits_are_refused(folder, dtype):
+    def change(tensors):
+        tensors["bert.pooler.dense.bias"] = tensors["bert.pooler.dense.bias"].astype(dtype)
+
+    change_tensors(folder, change)
+    with pytest.raises(InputError, match=rf"weights in float32, float16, bfloat16. .*dense.bias is {dtype}$"):
+        BertPretrainer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("name,values", [("position_ids", range(15, -1, -1)), ("token_type_ids", [1] * 16)])
+def test_buffers_that_are_not_what_they_always_are_are_refused(folder, name, values):
+    change_tensors(folder, lambda tensors: tensors.update({f"bert.embeddings.{name}": np.array([list(values)])}))
+    with pytest.raises(InputError, match=rf"number its positions 0, 1, 2, … .*bert.embeddings.{name} says otherwise"):
+        BertPretrainer.from_pretrained(folder)
+
+
+def test_a_full_disk_is_an_error_of_the_system(folder, pretrainer, monkeypatch):
+    def full(*args, **kwargs):
+        raise safetensors.SafetensorError("Error while serializing: I/O error: File too large (os error 27)")
+
+    monkeypatch.setattr(safetensors.numpy, "save_file", full)
+    with pytest.raises(OSError, match="File too large") as caught:
+        pretrainer.save_pretrained(folder)
+    assert caught.value.errno == 27
 
 
 def test_foreign_config_keys_are_passed_over_and_listed(folder):

@@ -99,6 +99,9 @@ def test_spare_rows_are_used_first(tokenizer):
         (["art"], r"must be new and different. Received: 'art', which is in the vocabulary already"),
         (["heart", "heart"], r"Received: 'heart', which is given twice"),
         (["Heart"], r"must be words as the tokenizer sees them. Received: 'Heart', which it sees as \['he', '##art'\]"),
+        (["##Bad"], r"Received: '##Bad', which it sees as \['abad'\]"),
+        (["##a\nb"], r"Received: '##a\\nb', which it sees as \['aa', 'b'\]"),
+        (["##中"], r"Received: '##中', which it sees as \['a', '中'\]"),
         (["he art"], r"Received: 'he art', which it sees as \['he', 'art'\]"),
     ],
 )
@@ -149,10 +152,15 @@ def test_fewer_blocks(model):
         assert BertPretrainer.from_pretrained(shorter).load_report.complete
 
 
-@pytest.mark.parametrize("blocks", [0, 3, [], [0, 0], [2], [-1], True])
+@pytest.mark.parametrize("blocks", [0, 3, 10**20, [], [0, 0], [2], [-1], True])
 def test_blocks_that_are_not_there_are_refused(model, blocks):
     with pytest.raises(ValueError, match=r"`blocks` must be different numbers from 0 to 1, or how many of the first 2"):
         keep_blocks(open_checkpoint(model), blocks)
+
+
+def test_a_negative_seed_is_refused(model):
+    with pytest.raises(ValueError, match=r"`seed` must be a whole number of at least 0. Received: seed=-1"):
+        resize_positions(model, 20, rule="random", seed=-1)
 
 
 def test_unknown_rules_are_refused(model, tokenizer):

@@ -79,6 +79,18 @@ def test_a_tensor_that_no_shard_has_is_named(sharded):
         BertPretrainer.from_pretrained(sharded)
 
 
+def test_a_tensor_that_the_index_does_not_list_stops_the_load(sharded):
+    file = sharded / "model-00001-of-00002.safetensors"
+    tensors = safetensors.numpy.load_file(file)
+    safetensors.numpy.save_file({**tensors, "secret.weight": np.ones(3, "float32")}, file, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"which also has secret.weight"):
+        BertPretrainer.from_pretrained(sharded)
+    name = sorted(safetensors.numpy.load_file(sharded / "model-00002-of-00002.safetensors"))[0]
+    safetensors.numpy.save_file({**tensors, name: np.ones(3, "float32")}, file, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"hold every tensor once"):
+        BertPretrainer.from_pretrained(sharded)
+
+
 @pytest.mark.parametrize("place", ["../secret.safetensors", "/etc/passwd", "a/b.safetensors"])
 def test_shards_outside_the_directory_are_not_opened(sharded, place):
     write_index(sharded, {**index_of(sharded), "bert.extra": place})

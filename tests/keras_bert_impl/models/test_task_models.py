@@ -99,13 +99,78 @@ def test_labels_of_a_trained_head(tmp_path):
     assert BertClassifier.from_pretrained(tmp_path / "model").labels == tuple(LABELS)
     with pytest.raises(ValueError, match=r"must be those of the checkpoint's classifier, in its order. .*\['yes', "):
         BertClassifier.from_pretrained(tmp_path / "model", labels=["yes", "no", "never", "perhaps"])
-    with pytest.raises(ValueError, match=r"classifier.\w+ is \(4,.* `labels`\); `allow_wrong_shape=\('classifier',\)`"):
+    with pytest.raises(ValueError, match=r"classifier.\w+ is \(4,.* `labels`\); `fresh=\('classifier',\)` starts"):
         BertClassifier.from_pretrained(tmp_path / "model", labels=["yes", "no"])
     with pytest.warns(UserWarning, match="classifier starts with fresh weights"):
-        model = BertClassifier.from_pretrained(
-            tmp_path / "model", labels=["yes", "no"], allow_wrong_shape=("classifier",)
-        )
+        model = BertClassifier.from_pretrained(tmp_path / "model", labels=["yes", "no"], fresh=("classifier",))
     assert np.std(arrays(model.classifier.kernel)) > 0 and not arrays(model.classifier.bias).any()
+
+
+def test_a_head_for_new_labels_of_the_same_number_must_be_asked_for(tmp_path):
+    make(BertClassifier)(seed=1).save_pretrained(tmp_path / "model")
+    new = ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match=r"`fresh=\('classifier',\)` starts a head for new ones"):
+        BertClassifier.from_pretrained(tmp_path / "model", labels=new)
+    with pytest.warns(UserWarning, match="classifier starts with fresh weights"):
+        model = BertClassifier.from_pretrained(tmp_path / "model", labels=new, fresh=("classifier",), seed=3)
+    assert model.labels == tuple(new)
+    expected = BertClassifier(small_config(), labels=new, seed=3).classifier.kernel
+    np.testing.assert_array_equal(arrays(model.classifier.kernel), arrays(expected))
+    assert ("classifier.weight", "replaced by fresh values") in model.load_report.passed_over
+
+
+def test_the_head_for_texts_is_none_for_tokens(tmp_path):
+    make(BertClassifier)().save_pretrained(tmp_path / "model")
+    with pytest.raises(ValueError, match="`labels` must be given for a checkpoint without classifier"):
+        BertTokenClassifier.from_pretrained(tmp_path / "model")
+    with pytest.warns(UserWarning, match="classifier starts with fresh weights"):
+        model = BertTokenClassifier.from_pretrained(tmp_path / "model", labels=["O", "B"])
+    assert ("classifier.bias", "the head of a BertForSequenceClassification") in model.load_report.passed_over
+
+
+@pytest.mark.parametrize(
+    "cls,options",
+    [
+        (BertEncoder, {"return_attentions": True}),
+        (BertClassifier, {"return_attention": True, "labels": LABELS}),
+        (BertPretrainer, {"labels": LABELS}),
+    ],
+)
+def test_an_unknown_argument_is_refused(pretrained, cls, options):
+    unknown = next(iter(options))
+    with pytest.raises(ValueError, match=rf"`{cls.__name__}` has no argument '{unknown}'. Known: .*name"):
+        cls.from_pretrained(pretrained, **options)
+    with pytest.raises(ValueError, match=rf"`{cls.__name__}` has no argument '{unknown}'"):
+        cls(small_config(), **options)
+
+
+def test_a_subclass_with_variables_of_its_own_gets_them_drawn(pretrained):
+    class WithAdapter(BertEncoder):
+        def __init__(self, config, **kwargs):
+            super().__init__(config, **kwargs)
+            self.side = BertEncoder(config, seed=9)
+
+    model = WithAdapter.from_pretrained(pretrained)
+    table = BertEncoder(small_config(), seed=9).embeddings.token_embedding.table
+    np.testing.assert_array_equal(arrays(model.side.embeddings.token_embedding.table), arrays(table))
+    np.testing.assert_array_equal(
+        arrays(model.embeddings.token_embedding.table),
+        arrays(BertEncoder.from_pretrained(pretrained).embeddings.token_embedding.table),
+    )
+
+
+@pytest.mark.parametrize("argument", ["fresh", "allow_missing", "allow_inexact"])
+def test_parts_are_given_as_a_list(pretrained, argument):
+    with pytest.raises(ValueError, match=rf"`{argument}` must be a list of parts, .*Received: {argument}='pooler'"):
+        BertEncoder.from_pretrained(pretrained, **{argument: "pooler"})
+
+
+def test_a_quantized_model_is_not_written(tmp_path):
+    model = make(BertMaskedLM)()
+    model.mlm_head.dense.quantize("int8")
+    with pytest.raises(ValueError, match=r"`model` must have floating-point weights. Received: .*kernel of int8"):
+        model.save_pretrained(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_numbered_labels_may_be_named(tmp_path):
