@@ -1,0 +1,44 @@
+"""The examples of the reference pages run as they stand."""
+
+import os
+import re
+import string
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import small_config
+
+from keras_bert_impl.models import BertPretrainer
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def examples(page: str) -> str:
+    """Returns the Python blocks of a page that need nothing but a run."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
+    return "\n".join(block for block in blocks if "inputs)" not in block)
+
+
+@pytest.mark.slow
+def test_examples_run(tmp_path):
+    letters = string.ascii_lowercase
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters), ".", "?"]
+    model = BertPretrainer(small_config(vocab_size=len(vocabulary), max_position_embeddings=64))
+    model.save_pretrained(tmp_path / "run" / "model", WordPieceTokenizer(vocabulary))
+    script = "\n".join([examples("checkpoints.md"), examples("attention.md").replace('"MODEL"', '"run"')])
+    (tmp_path / "script.py").write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "larger" / "model.safetensors").is_file()
+    assert (tmp_path / "pair.html").is_file()
+    assert "UserWarning" in done.stderr and "classifier starts with fresh weights" in done.stderr
