@@ -10,9 +10,9 @@ from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 
 from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
-from .examples.prepared_data import PreparedData
 from .held_out import HeldOut, describe
 from .model_choice import check_same_tokens
+from .pretraining_data import PretrainingData, open_data
 from .run_directory import write_json
 
 
@@ -31,7 +31,7 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     Raises:
         InputError: if the model or the data cannot be used, or do not fit one another.
     """
-    data = PreparedData(config.data)
+    data = open_data(config.data)
     lengths = _lengths(config, data)
     model = BertPretrainer.from_pretrained(config.model)
     _check_fit(model, data, lengths, config)
@@ -57,7 +57,7 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     return results
 
 
-def _lengths(config: EvaluateConfig, data: PreparedData) -> tuple[int, ...]:
+def _lengths(config: EvaluateConfig, data: PretrainingData) -> tuple[int, ...]:
     lengths = config.lengths or data.lengths
     if not any(data.count("held_out", length) for length in lengths):
         raise InputError(
@@ -67,7 +67,7 @@ def _lengths(config: EvaluateConfig, data: PreparedData) -> tuple[int, ...]:
     return tuple(length for length in lengths if config.lengths or data.count("held_out", length))
 
 
-def _check_fit(model: BertPretrainer, data: PreparedData, lengths: tuple[int, ...], config: EvaluateConfig) -> None:
+def _check_fit(model: BertPretrainer, data: PretrainingData, lengths: tuple[int, ...], config: EvaluateConfig) -> None:
     if data.tokenizer.vocab_size > model.config.vocab_size:
         raise InputError(
             "`data` must not have a larger vocabulary than the model. "

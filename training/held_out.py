@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .exact_step import PretrainingTrainer
-from .examples.prepared_data import PreparedData
 from .examples.unigram import unigram_loss
 from .input_pipeline import evaluation_batches
+from .pretraining_data import PretrainingData
 
 
 class HeldOut:
@@ -25,7 +25,7 @@ class HeldOut:
     """
 
     def __init__(
-        self, data: PreparedData, length: int, *, batch_size: int, limit: int, seed: int, masked_share: float
+        self, data: PretrainingData, length: int, *, batch_size: int, limit: int, seed: int, masked_share: float
     ) -> None:
         self.length = length
         self._token_counts = data.token_counts

@@ -13,11 +13,11 @@ from keras_bert_impl.tokenization.tokenizer_config import read_options
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .configs import DEFAULT_PHASES, PretrainConfig
-from .examples.prepared_data import PreparedData
 from .phases import Phase
+from .pretraining_data import PretrainingData
 
 
-def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
+def choose_model(config: PretrainConfig, data: PretrainingData) -> BertConfig:
     """Returns the configuration of the model: that of `init`, else the preset's with `model`'s fields.
 
     Without `init`, the vocabulary size is the data's unless `model` gives one.
@@ -35,7 +35,7 @@ def choose_model(config: PretrainConfig, data: PreparedData) -> BertConfig:
     return open_checkpoint(config.init).config
 
 
-def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], data: PreparedData) -> None:
+def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], data: PretrainingData) -> None:
     """Raises `InputError` if the model, the phases and the data do not fit one another."""
     if model.type_vocab_size < 2:
         raise InputError(
@@ -70,7 +70,7 @@ def make_model(config: PretrainConfig, model: BertConfig) -> BertPretrainer:
     return BertPretrainer.from_pretrained(config.init, dtype=config.dtype, seed=config.seed)
 
 
-def check_same_tokens(argument: str, model: str | Path, data: PreparedData) -> None:
+def check_same_tokens(argument: str, model: str | Path, data: PretrainingData) -> None:
     """Raises `InputError` if a model's tokenizer is known and is not the one the data was prepared with.
 
     Args:
@@ -101,7 +101,7 @@ def check_same_tokens(argument: str, model: str | Path, data: PreparedData) -> N
         )
 
 
-def _how_to_give_phases(config: PretrainConfig, data: PreparedData) -> str:
+def _how_to_give_phases(config: PretrainConfig, data: PretrainingData) -> str:
     if config.phases != DEFAULT_PHASES:
         return ""
     lengths = " and ".join(str(phase.length) for phase in DEFAULT_PHASES)

@@ -12,13 +12,13 @@ from keras_bert_impl.progress import progress_bar
 from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard
 from .configs import PretrainConfig
 from .distribution import make_strategy
-from .examples.prepared_data import MANIFEST, PreparedData
 from .held_out import HeldOut, describe
 from .input_pipeline import training_batches
 from .metrics_log import MetricsLog
 from .model_choice import check_fit, choose_model
 from .narrator import Narrator
 from .phases import Milestones, Phase, plan_phases
+from .pretraining_data import open_data
 from .report import write_report
 from .run import Run, Say, decided, start_run
 from .run_directory import RunDirectory, read_json, write_json
@@ -48,21 +48,22 @@ def pretrain(
         InputError: if settings, data and model do not fit one another, the run directory belongs to another
             run, or the loss is no longer a finite number.
     """
-    data = PreparedData(config.data)
+    data = open_data(config.data)
     strategy = make_strategy(config.replicas)
     config = decided(config, strategy.num_replicas_in_sync)
     phases = plan_phases(config)
     model_config = choose_model(config, data)
     check_fit(config, model_config, phases, data)
     directory = RunDirectory(config.run)
-    directory.check(config, model_config, data.directory / MANIFEST)
+    directory.check(config, model_config, data.digest)
     if directory.metrics.exists():
         return _tell_finished(directory, say)
 
     with sole_trainer(directory.path):
         run = start_run(config, data, directory, phases, model_config, strategy, say)
-        train(run, callbacks)
-        return finish(run)
+        with data.plain_errors():
+            train(run, callbacks)
+            return finish(run)
 
 
 def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:

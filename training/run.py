@@ -14,10 +14,10 @@ from .callbacks import Line, steps_done
 from .checkpointing import Checkpoints
 from .configs import PretrainConfig
 from .exact_step import PretrainingTrainer
-from .examples.prepared_data import MANIFEST, PreparedData
 from .metrics_log import MetricsLog
 from .model_choice import make_model
 from .phases import Phase
+from .pretraining_data import PretrainingData
 from .run_directory import RunDirectory
 
 Say = Callable[[str], None]
@@ -41,7 +41,7 @@ class Run:
     """What the parts of a run work on."""
 
     config: PretrainConfig
-    data: PreparedData
+    data: PretrainingData
     directory: RunDirectory
     phases: list[Phase]
     trainer: PretrainingTrainer
@@ -63,7 +63,7 @@ class Run:
 
 def start_run(
     config: PretrainConfig,
-    data: PreparedData,
+    data: PretrainingData,
     directory: RunDirectory,
     phases: list[Phase],
     model_config: BertConfig,
@@ -78,7 +78,7 @@ def start_run(
         optimizer = make_optimizer(config, learning_rate)
         optimizer.build(pretrainer.trainable_variables)
         trainer.compile(optimizer, steps_per_execution=config.steps_per_execution, jit_compile=False)
-    directory.begin(config, model_config, data.directory / MANIFEST)
+    directory.begin(config, model_config, data.digest)
     checkpoints = Checkpoints(directory.checkpoints, pretrainer, optimizer, keep=config.keep_checkpoints)
     step = checkpoints.restore_last()
     log = MetricsLog(directory.metrics_log)

@@ -5,7 +5,6 @@ model's full configuration and a digest of the data's manifest.
 """
 
 import dataclasses
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.report = self.path / "report.html"
 
-    def check(self, config: PretrainConfig, model: BertConfig, manifest: Path) -> None:
+    def check(self, config: PretrainConfig, model: BertConfig, data_digest: str) -> None:
         """Checks that the directory is free or this run's; writes nothing.
 
         Raises:
@@ -65,29 +64,23 @@ class RunDirectory:
                 )
             return
         stored, facts = PretrainConfig.from_dict(read_json(self.config)), read_json(self.facts)
-        if facts["data_digest"] != digest(manifest):
+        if facts["data_digest"] != data_digest:
             raise InputError(
-                "`data` has changed since the run began: its manifest is another one. "
-                f"Received: {config.data!r} for the run {str(self.path)!r}"
+                f"`data` has changed since the run began. Received: {config.data!r} for the run {str(self.path)!r}"
             )
         _refuse_difference(facts["model"], model.to_dict(), self.path, "model.")
         _refuse_difference(_what_matters(stored), _what_matters(config), self.path)
 
-    def begin(self, config: PretrainConfig, model: BertConfig, manifest: Path) -> None:
+    def begin(self, config: PretrainConfig, model: BertConfig, data_digest: str) -> None:
         """Makes the directory this run's, if it is not already."""
         if not self.config.exists():
-            write_json(self.facts, {"data_digest": digest(manifest), "model": model.to_dict()})
+            write_json(self.facts, {"data_digest": data_digest, "model": model.to_dict()})
             # Last: with it, the run has begun.
             write_json(self.config, config.to_dict())
 
     def _content(self) -> list[str]:
         # A leading dot: what a killed process was just writing.
         return [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
-
-
-def digest(manifest: Path) -> str:
-    """Returns a digest of the prepared data's manifest, which lists what the data holds."""
-    return hashlib.sha256(manifest.read_bytes()).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:

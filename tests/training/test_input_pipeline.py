@@ -89,7 +89,7 @@ def test_another_seed_gives_other_batches(data: PreparedData, examples: ExampleS
 
 
 def test_the_order_holds_under_determinism_and_without(data: PreparedData, examples: ExampleSet, monkeypatch):
-    monkeypatch.setattr("keras_bert_impl.training.input_pipeline.ROWS_PER_CALL", 16)
+    monkeypatch.setattr("keras_bert_impl.training.batches.ROWS_PER_CALL", 16)
     dataset = training(data, examples, 0, 40)
     options = tf.data.Options()
     options.deterministic = False

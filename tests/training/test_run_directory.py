@@ -12,15 +12,15 @@ from keras_bert_impl.training.run_directory import RunDirectory
 MODEL = BertConfig(vocab_size=30, hidden_size=16, num_attention_heads=2)
 
 
+DIGEST = "0123"
+
+
 @pytest.fixture
 def place(tmp_path):
-    """A run directory that has begun, its configuration and the data's manifest."""
-    (tmp_path / "data").mkdir()
-    manifest = tmp_path / "data" / "manifest.json"
-    manifest.write_text("{}")
+    """A run directory that has begun, its configuration and the data's digest."""
     config = small_config(tmp_path / "data", tmp_path / "run")
-    RunDirectory(config.run).begin(config, MODEL, manifest)
-    return config, manifest
+    RunDirectory(config.run).begin(config, MODEL, DIGEST)
+    return config, DIGEST
 
 
 def test_config_is_stored_as_it_can_be_given_again(place):
@@ -30,8 +30,8 @@ def test_config_is_stored_as_it_can_be_given_again(place):
 
 
 def test_the_same_configuration_is_accepted(place):
-    config, manifest = place
-    RunDirectory(config.run).check(config, MODEL, manifest)
+    config, digest = place
+    RunDirectory(config.run).check(config, MODEL, digest)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_the_same_configuration_is_accepted(place):
     ids=str,
 )
 def test_layout_and_bookkeeping_may_change(place, changes):
-    config, manifest = place
-    RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, manifest)
+    config, digest = place
+    RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, digest)
 
 
 @pytest.mark.parametrize(
@@ -65,35 +65,34 @@ def test_layout_and_bookkeeping_may_change(place, changes):
     ids=str,
 )
 def test_another_configuration_is_refused_by_its_first_difference(place, changes, message):
-    config, manifest = place
+    config, digest = place
     with pytest.raises(InputError, match=r"`run` holds a run of another configuration: " + message):
-        RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, manifest)
+        RunDirectory(config.run).check(dataclasses.replace(config, **changes), MODEL, digest)
 
 
 def test_another_model_is_refused(place):
-    config, manifest = place
+    config, digest = place
     with pytest.raises(InputError, match=r"model\.hidden_size is 16 there\. Received: model\.hidden_size=32"):
-        RunDirectory(config.run).check(config, dataclasses.replace(MODEL, hidden_size=32), manifest)
+        RunDirectory(config.run).check(config, dataclasses.replace(MODEL, hidden_size=32), digest)
 
 
 def test_changed_data_is_refused(place):
-    config, manifest = place
-    manifest.write_text('{"other": 1}')
+    config, _ = place
     with pytest.raises(InputError, match=r"`data` has changed since the run began"):
-        RunDirectory(config.run).check(config, MODEL, manifest)
+        RunDirectory(config.run).check(config, MODEL, "another")
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path, place):
-    config, manifest = place
+    config, digest = place
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match=r"`run` must be a new or empty directory, or one in which a run began"):
-        RunDirectory(tmp_path / "other").check(config, MODEL, manifest)
+        RunDirectory(tmp_path / "other").check(config, MODEL, digest)
 
 
 def test_a_beginning_that_was_killed_half_way_can_be_made_again(place):
-    config, manifest = place
+    config, digest = place
     RunDirectory(config.run).config.unlink()
-    RunDirectory(config.run).check(config, MODEL, manifest)
-    RunDirectory(config.run).begin(config, MODEL, manifest)
+    RunDirectory(config.run).check(config, MODEL, digest)
+    RunDirectory(config.run).begin(config, MODEL, digest)
     assert RunDirectory(config.run).config.exists()

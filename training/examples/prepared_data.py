@@ -1,7 +1,10 @@
 """A prepared directory, opened by memory mapping."""
 
+import contextlib
+import hashlib
 import json
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +44,16 @@ class PreparedData:
     def token_counts(self) -> np.ndarray:
         """Occurrences of each token in the training documents, int64 (vocab_size,)."""
         return _open_array(self.directory / TOKEN_COUNTS)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the manifest, which lists what the data holds."""
+        return hashlib.sha256((self.directory / MANIFEST).read_bytes()).hexdigest()
+
+    @contextlib.contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        """Does nothing: opening the data has found what there is to be found; see `RecordData.plain_errors`."""
+        yield
 
     def count(self, split: str, length: int) -> int:
         """Returns the number of examples of a split, `"train"` or `"held_out"`, at a length."""
