@@ -21,6 +21,7 @@ NAMES = (
     "input_pipeline",
     "pretrain_step",
     "load_checkpoint",
+    "agreement",
     "served_answer",
 )
 ROOT = Path(__file__).resolve().parent.parent
