@@ -327,3 +327,47 @@ def test_no_space_is_a_sentence_whoever_finds_it(mistake, monkeypatch, tmp_path)
     command = dataclasses.replace(COMMANDS["inspect"], run=full)
     monkeypatch.setitem(COMMANDS, "inspect", command)
     assert "No space left on device" in mistake("inspect", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def headless(tmp_path_factory) -> Path:
+    """A masked-LM model without pooler, and without vocabulary."""
+    from harness import small_config
+
+    from keras_bert_impl.models import BertMaskedLM
+
+    path = tmp_path_factory.mktemp("models") / "headless"
+    BertMaskedLM(small_config()).save_pretrained(path)
+    return path
+
+
+def test_convert_and_inspect_print_json_for_scripts(headless, tmp_path, capsys):
+    assert main(["convert", str(headless), str(tmp_path / "new"), "--to", "huggingface", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["architecture"], result["tokens"], result["report"]["complete"]) == ("BertForMaskedLM", None, True)
+    assert main(["inspect", str(tmp_path / "new"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["architecture"], facts["load"]["complete"]) == ("BertForMaskedLM", True)
+
+
+@pytest.mark.parametrize(
+    "options,expected",
+    [
+        (["--architecture", "BertForPreTraining"], "`--allow-missing nsp_head pooler` starts with fresh ones"),
+        (["--to", "keras_hub"], "must have a pooler, as every KerasHub BertBackbone"),
+        (["--to", "keras"], "`target` must be a file that ends in .keras"),
+        (["--num-hidden-layers", 3], "or how many of the first 2 to keep"),
+        (["--num-hidden-layers", 1, "--blocks", 0], "cannot both be given"),
+        (["--add-tokens", "x"], "`add_tokens` needs the vocabulary of the model"),
+        (["--fresh", "head"], "`fresh` must be of pooler, mlm_head, nsp_head, classifier, qa_head"),
+        (["--labels", "a", "b"], "`BertMaskedLM` has no argument 'labels'"),
+    ],
+)
+def test_convert_advises_in_options(mistake, headless, tmp_path, options, expected):
+    assert expected in mistake("convert", headless, tmp_path / "new", "--to", "huggingface", *options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attention_needs_a_first_text_and_a_vocabulary(mistake, headless):
+    assert "needs a first text" in mistake("inspect", headless, "--attention-pair", "b")
+    assert "with a vocabulary" in mistake("inspect", headless, "--attention", "a b")
