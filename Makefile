@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := garden,jax,serving,tflite,report,dev
+EXTRAS := data,garden,jax,serving,tflite,report,dev
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help

@@ -17,6 +17,7 @@ version = re.search(r'^__version__ = "(.+)"$', (ROOT / "keras_bert_impl" / "__in
 assert version, "keras_bert_impl/__init__.py has no __version__"
 
 extras = {
+    "data": ["pyarrow"],
     "garden": ["tf-models-official~=2.20.0"],
     "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn"],
     "jax": ["jax"],

@@ -59,27 +59,76 @@ def _check_range(config: Any, name: str, low: float, high: float, *, low_open: b
 
 _ANY = float(2**62)
 
+# Those whose abbreviations and sentence ends `sentencex` has rules for, and Chinese, whose ends it knows in any
+# language. For other codes it falls back on one of these, or on English, without a word.
+LANGUAGES = tuple(
+    "am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn ml mr my nl pa pl pt ru sk ta te uk zh".split()
+)
 
-def _list_of_files(inputs: Any) -> tuple[str, ...]:
-    if isinstance(inputs, str | bytes | os.PathLike):
-        raise InputError(f"`inputs` must be a list of files, not a single name. Received: inputs={inputs!r}")
-    return tuple(inputs)
+
+def _list_of_files(name: str, files: Any) -> tuple[str, ...]:
+    if isinstance(files, str | bytes | os.PathLike):
+        raise InputError(f"`{name}` must be a list of files, not a single name. Received: {name}={files!r}")
+    return tuple(files)
+
+
+_INPUTS = "files, directories, patterns or - for standard input: .txt, .jsonl, .parquet; .gz, .xz, .zst"
+# How text is read: the fields of `corpus.readers.Reading`, the same in every class that has inputs.
+_READING: dict[str, tuple[Any, str]] = {
+    "input_format": ("auto", "txt, jsonl or parquet; auto: by the suffix, txt for an unknown one"),
+    "documents": (
+        "blank-lines",
+        "a document of a .txt file is what stands between 'blank-lines', the whole 'file', or a 'line'",
+    ),
+    "text_field": ("text", "field (.jsonl) or column (.parquet) that holds the text of a document"),
+    "on_bad_bytes": ("error", "what is not UTF-8: 'error', or 'replace' by U+FFFD"),
+    "max_document_chars": (1_000_000, "longer documents and lines are cut"),
+}
+_READING_WORDS = {
+    "input_format": ("auto", "txt", "jsonl", "parquet"),
+    "documents": ("blank-lines", "file", "line"),
+    "on_bad_bytes": ("error", "replace"),
+}
+
+
+def _reading(name: str) -> Any:
+    default, text = _READING[name]
+    return setting(default, help=text)
+
+
+def _check_word(config: Any, name: str, words: tuple[str, ...]) -> None:
+    value = getattr(config, name)
+    if value not in words:
+        rule = f"{', '.join(words[:-1])} or {words[-1]}"
+        raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
+
+
+def _check_reading(config: Any) -> None:
+    for name, words in _READING_WORDS.items():
+        _check_word(config, name, words)
+    if not isinstance(config.text_field, str) or not config.text_field:
+        raise InputError(f"`text_field` must be a name. Received: text_field={config.text_field!r}")
+    _check_range(config, "max_document_chars", 1000, 100_000_000)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabConfig(Settings):
     """Learn a WordPiece vocabulary from text."""
 
-    inputs: tuple[str, ...] = setting(help="text files, UTF-8, blank line between documents")
+    inputs: tuple[str, ...] = setting(help=_INPUTS)
     output: str = setting(help="vocabulary file to write, one token per line")
     size: int = setting(30522, help="number of tokens, the special ones included")
     cased: bool = setting(False, help="keep upper case and accents")
     min_frequency: int = setting(2, help="a pair of pieces is merged only if it occurs this often")
+    input_format: str = _reading("input_format")
+    documents: str = _reading("documents")
+    text_field: str = _reading("text_field")
+    on_bad_bytes: str = _reading("on_bad_bytes")
+    max_document_chars: int = _reading("max_document_chars")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", _list_of_files(self.inputs))
-        if not self.inputs:
-            raise InputError("`inputs` must name at least one text file. Received: inputs=()")
+        object.__setattr__(self, "inputs", _list_of_files("inputs", self.inputs))
+        _check_reading(self)
         _check_range(self, "size", 6, _ANY)
         _check_range(self, "min_frequency", 1, _ANY)
 
@@ -88,16 +137,34 @@ class VocabConfig(Settings):
 class PrepareConfig(Settings):
     """Turn text into pretraining examples: sentence pairs, unmasked, in random-access shards."""
 
-    inputs: tuple[str, ...] = setting(help="text files, UTF-8, blank line between documents")
+    inputs: tuple[str, ...] = setting(help=_INPUTS)
     vocab: str = setting(help="vocabulary file, or a model directory that has one")
     output: str = setting(help="directory to write; new or empty")
     lengths: tuple[int, ...] = setting((128, 512), help="sequence lengths, in tokens with the special ones")
     seed: int = setting(1, help="seed of every random choice")
     workers: int = setting(2, help="worker processes; the result does not depend on their number")
     cased: bool = setting(False, help="keep upper case and accents (ignored where a model directory says)")
-    language: str = setting("en", help="language code for the sentence splitter")
+    input_format: str = _reading("input_format")
+    documents: str = _reading("documents")
+    text_field: str = _reading("text_field")
+    on_bad_bytes: str = _reading("on_bad_bytes")
+    max_document_chars: int = _reading("max_document_chars")
+    language: str = setting("en", help="language code for the sentence splitter, such as en or zh")
     sentences: str = setting(
         "auto", help="'lines': a sentence per line; 'split': running text; 'auto': decided per document"
+    )
+    max_sentence_chars: int = setting(10_000, help="longer sentences are cut")
+    near_duplicates: str = setting(
+        "report",
+        help="documents that are nearly the same: 'remove' all but the first; 'report': count them and keep them on "
+        "one side of training and held-out part; 'off'",
+    )
+    exclude: tuple[str, ...] = setting(
+        (), help="files such as test sets: documents that share a run of words with them are left out"
+    )
+    exclude_words: int = setting(13, help="length of such a run, in words")
+    exclude_field: str | None = setting(
+        None, help="field or column of the excluded files; that of text_field when not given"
     )
     held_out_share: float = setting(0.05, help="share of the documents kept out of training, for evaluation")
     short_seq_prob: float = setting(0.1, help="share of examples made shorter than the length")
@@ -109,18 +176,27 @@ class PrepareConfig(Settings):
     passes: int = setting(1, help="times each document is cut into pairs anew (masks are new in every epoch anyway)")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", _list_of_files(self.inputs))
+        object.__setattr__(self, "inputs", _list_of_files("inputs", self.inputs))
+        object.__setattr__(self, "exclude", _list_of_files("exclude", self.exclude))
+        _check_reading(self)
         if not isinstance(self.lengths, list | tuple) or not all(type(length) is int for length in self.lengths):
             raise InputError(f"`lengths` must be a list of whole numbers. Received: lengths={self.lengths!r}")
         object.__setattr__(self, "lengths", tuple(self.lengths))
-        if not self.inputs:
-            raise InputError("`inputs` must name at least one text file. Received: inputs=()")
         if not self.lengths or len(set(self.lengths)) < len(self.lengths):
             raise InputError(f"`lengths` must be one or more different numbers. Received: lengths={self.lengths!r}")
         if min(self.lengths) < 8 or max(self.lengths) > 65535:
             raise InputError(f"`lengths` must be from 8 to 65535. Received: lengths={self.lengths!r}")
-        if self.sentences not in ("auto", "lines", "split"):
-            raise InputError(f"`sentences` must be auto, lines or split. Received: sentences={self.sentences!r}")
+        _check_word(self, "sentences", ("auto", "lines", "split"))
+        _check_word(self, "near_duplicates", ("off", "report", "remove"))
+        if self.language not in LANGUAGES:
+            raise InputError(
+                f"`language` must be one of {', '.join(LANGUAGES)}; for another one give that which ends its "
+                f"sentences most alike. Received: language={self.language!r}"
+            )
+        _check_range(self, "max_sentence_chars", 100, 1_000_000)
+        if "-" in self.exclude:
+            raise InputError("`exclude` must name files; standard input is for `inputs`. Received: '-'")
+        _check_range(self, "exclude_words", 1, 1000)
         _check_range(self, "workers", 1, _ANY)
         _check_range(self, "passes", 1, _ANY)
         _check_range(self, "held_out_share", 0, 0.5)

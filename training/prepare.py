@@ -1,6 +1,7 @@
 """From text to prepared data: sentence pairs, unmasked, in random-access shards."""
 
 import contextlib
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -13,18 +14,23 @@ from keras_bert_impl.progress import progress_bar
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .configs import PrepareConfig
-from .corpus.readers import find_files
+from .corpus.exclusion import Exclusion
+from .corpus.input_files import SourceFile, find_files
+from .corpus.readers import Reading
 from .corpus.reading_progress import reading_progress
+from .corpus.sources import open_sources
 from .corpus.survey import HELD_OUT, TRAIN, Survey, survey_corpus
 from .examples.block_worker import BlockSettings
 from .examples.blocks import block_size, blocks_of_documents
-from .examples.manifest import Counts, make_manifest, summary_lines, survey_line
+from .examples.manifest import Counts, exclusion_lines, make_manifest, summary_lines, survey_line
 from .examples.prepared_data import MANIFEST, TOKEN_COUNTS
 from .examples.shards import write_array
 from .examples.worker_pool import work_through
 
 
-def prepare(config: PrepareConfig, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def prepare(
+    config: PrepareConfig, say: Callable[[str], None] = lambda line: None, *, texts: Any = None
+) -> dict[str, Any]:
     """Writes a prepared directory, whole or not at all.
 
     Text is read twice and never held as a whole: once to find duplicates and choose what is held out, once to
@@ -33,6 +39,9 @@ def prepare(config: PrepareConfig, say: Callable[[str], None] = lambda line: Non
     Args:
         config: the settings.
         say: receives each line of what is told on the way.
+        texts: documents beside those of `config.inputs`, which may then be empty: an iterable of strings, or of
+            mappings with the column `config.text_field`, such as a Hugging Face `datasets.Dataset`. What can be gone
+            through once only (a generator) is put into a temporary file.
 
     Returns:
         The manifest: every setting and count.
@@ -42,10 +51,30 @@ def prepare(config: PrepareConfig, say: Callable[[str], None] = lambda line: Non
     """
     target = check_new_directory(config.output, "output")
     tokenizer = load_tokenizer(config.vocab, cased=config.cased)
-    files = find_files(config.inputs)
+    with open_sources(config.inputs, texts, text_field=config.text_field, say=say) as files:
+        return _prepare(config, files, tokenizer, target, say)
+
+
+def _prepare(
+    config: PrepareConfig,
+    files: list[SourceFile],
+    tokenizer: WordPieceTokenizer,
+    target: Path,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    exclusion = _exclusion(config, say)
     with reading_progress(files) as advance:
-        survey = survey_corpus(files, seed=config.seed, held_out_share=config.held_out_share, advance=advance)
-    say(survey_line(survey))
+        survey = survey_corpus(
+            files,
+            seed=config.seed,
+            held_out_share=config.held_out_share,
+            advance=advance,
+            reading=Reading.of(config),
+            near_duplicates=config.near_duplicates,
+            exclusion=exclusion,
+        )
+    for line in (*exclusion_lines(survey), survey_line(survey)):
+        say(line)
     with _writing(target), atomic_directory(target) as folder:
         tokenizer.save_pretrained(folder)
         counts = _make_shards(config, survey, folder, tokenizer.vocab_size)
@@ -72,6 +101,16 @@ def load_tokenizer(vocab: str | os.PathLike[str], *, cased: bool = False) -> Wor
     return WordPieceTokenizer.from_pretrained(path / "model" if (path / "model").is_dir() else path)
 
 
+def _exclusion(config: PrepareConfig, say: Callable[[str], None]) -> Exclusion | None:
+    if not config.exclude:
+        return None
+    reading = dataclasses.replace(
+        Reading.of(config), input_format="auto", text_field=config.exclude_field or config.text_field
+    )
+    files = find_files(config.exclude, argument="exclude", say=say)
+    return Exclusion(files, config.exclude_words, reading)
+
+
 def _make_shards(config: PrepareConfig, survey: Survey, folder: Path, vocab_size: int) -> Counts:
     settings = BlockSettings(
         directory=str(folder),
@@ -80,6 +119,7 @@ def _make_shards(config: PrepareConfig, survey: Survey, folder: Path, vocab_size
         passes=config.passes,
         sentences=config.sentences,
         language=config.language,
+        max_sentence_chars=config.max_sentence_chars,
         short_seq_prob=config.short_seq_prob,
         next_sentence_prob=config.next_sentence_prob,
     )

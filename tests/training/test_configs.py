@@ -18,8 +18,18 @@ def test_lists_become_tuples_and_come_back_from_plain_values():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
         ({"inputs": "a.txt"}, r"`inputs` must be a list of files, not a single name\. Received: inputs='a\.txt'"),
+        ({"exclude": "a.txt"}, r"`exclude` must be a list of files, not a single name\. Received: exclude='a\.txt'"),
+        ({"input_format": "csv"}, r"`input_format` must be auto, txt, jsonl or parquet\. Received: input_format='csv'"),
+        ({"documents": "page"}, r"`documents` must be blank-lines, file or line\. Received: documents='page'"),
+        ({"text_field": ""}, r"`text_field` must be a name\. Received: text_field=''"),
+        ({"on_bad_bytes": "drop"}, r"`on_bad_bytes` must be error or replace\. Received: on_bad_bytes='drop'"),
+        ({"max_document_chars": 10}, r"`max_document_chars` must be a number of at least 1000 .*=10$"),
+        ({"max_sentence_chars": 10}, r"`max_sentence_chars` must be a number of at least 100 .*=10$"),
+        ({"near_duplicates": "drop"}, r"`near_duplicates` must be off, report or remove\. .*near_duplicates='drop'"),
+        ({"exclude": ["-"]}, r"`exclude` must name files; standard input is for `inputs`\. Received: '-'"),
+        ({"exclude_words": 0}, r"`exclude_words` must be a number of at least 1 .*Received: exclude_words=0"),
+        ({"language": "xx"}, r"`language` must be one of am, .*, en, .*, zh; for another .* Received: language='xx'"),
         ({"lengths": 128}, r"`lengths` must be a list of whole numbers\. Received: lengths=128"),
         ({"lengths": "128"}, r"`lengths` must be a list of whole numbers\. Received: lengths='128'"),
         ({"lengths": ()}, r"`lengths` must be one or more different numbers\. Received: lengths=\(\)"),
@@ -43,9 +53,10 @@ def test_prepare_settings_are_checked(values: dict, message: str):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"inputs": ()}, r"`inputs` must name at least one text file\. Received: inputs=\(\)"),
         ({"inputs": "a.txt"}, r"`inputs` must be a list of files, not a single name\. Received: inputs='a\.txt'"),
         ({"inputs": Path("a.txt")}, r"`inputs` must be a list of files, not a single name\. Received: .*a\.txt"),
+        ({"documents": "page"}, r"`documents` must be blank-lines, file or line\. Received: documents='page'"),
+        ({"on_bad_bytes": "drop"}, r"`on_bad_bytes` must be error or replace\. Received: on_bad_bytes='drop'"),
         ({"size": 5}, r"`size` must be a number of at least 6\b.*\. Received: size=5"),
         ({"min_frequency": 0}, r"`min_frequency` must be a number of at least 1\b.*\. Received: min_frequency=0"),
     ],

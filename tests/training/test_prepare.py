@@ -1,4 +1,7 @@
+import dataclasses
+import gzip
 import json
+import lzma
 import os
 import re
 import resource
@@ -60,6 +63,31 @@ def test_the_result_is_the_same_with_any_number_of_workers(tmp_path: Path, monke
     assert results[0] == results[1] == results[2]
 
 
+def test_the_result_is_the_same_from_every_form_of_the_text(tmp_path: Path):
+    config = toy_config(tmp_path)
+    documents = Path(config.inputs[0]).read_text(encoding="utf-8").strip().split("\n\n")
+    lines = "".join(json.dumps({"body": text, "n": 1}) + "\n" for text in documents)
+    (tmp_path / "in").mkdir()
+    for number, text in enumerate(documents):
+        (tmp_path / "in" / f"{number:04d}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "corpus.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "corpus.txt.xz").write_bytes(lzma.compress(Path(config.inputs[0]).read_bytes()))
+    forms: dict[str, dict] = {
+        "plain": {},
+        "xz": {"inputs": (str(tmp_path / "corpus.txt.xz"),)},
+        "json": {"inputs": (str(tmp_path / "corpus.jsonl.gz"),), "text_field": "body"},
+        "files": {"inputs": (str(tmp_path / "in"),), "documents": "file"},
+        "texts": {"inputs": ()},
+    }
+    results = []
+    for name, changes in forms.items():
+        texts = documents if name == "texts" else None
+        prepare(dataclasses.replace(config, output=str(tmp_path / name), **changes), texts=texts)
+        results.append(contents(tmp_path / name))
+        results[-1].pop("manifest.json")
+    assert results[1:] == results[:1] * 4
+
+
 def test_another_seed_gives_other_examples(tmp_path: Path):
     prepare(toy_config(tmp_path, seed=1, output=str(tmp_path / "one")))
     prepare(toy_config(tmp_path, seed=2, output=str(tmp_path / "two")))
@@ -88,6 +116,90 @@ def test_duplicates_are_in_neither_part_twice(tmp_path: Path):
     assert ", 150 exact duplicates of others left out; " in said[0]
 
 
+def test_near_duplicates_are_on_one_side_and_removed_when_asked(tmp_path: Path):
+    config = toy_config(tmp_path, lengths=(16,))
+    text = Path(config.inputs[0]).read_text(encoding="utf-8")
+    with_text(config, text + "\n" + re.sub(r"\.\n\n", ". Again.\n\n", text))
+    said: list[str] = []
+    manifest = prepare(config, say=said.append)
+    assert manifest["near_duplicates"]["families"] > 130
+    assert manifest["near_duplicates"]["documents"] > 130
+    assert manifest["documents"]["train"] + manifest["documents"]["held_out"] == 299
+    assert f", {manifest['near_duplicates']['documents']} near-duplicates of others kept on one side; " in said[0]
+    data = PreparedData(tmp_path / "data")
+    sides = []
+    for split in ("train", "held_out"):
+        examples = data.examples(split, 16)
+        rows = examples.rows(np.arange(len(examples)))["token_ids"]
+        sides.append({bytes(row[:8].tobytes()) for row in rows})
+    assert len(sides[0] & sides[1]) < 0.2 * len(sides[1])
+    removed = prepare(dataclasses.replace(config, near_duplicates="remove", output=str(tmp_path / "less")), said.append)
+    assert removed["documents"]["near_duplicates_removed"] == manifest["near_duplicates"]["documents"]
+    assert removed["documents"]["read"] == 300
+    off = prepare(dataclasses.replace(config, near_duplicates="off", output=str(tmp_path / "off")))
+    assert off["near_duplicates"] == {"families": None, "documents": None}
+
+
+def test_text_of_excluded_files_is_left_out_and_counted(tmp_path: Path):
+    config = toy_config(tmp_path)
+    documents = Path(config.inputs[0]).read_text(encoding="utf-8").strip().split("\n\n")
+    (tmp_path / "test.jsonl").write_text(
+        "".join(json.dumps({"question": text}) + "\n" for text in documents[:7]), encoding="utf-8"
+    )
+    said: list[str] = []
+    manifest = prepare(
+        dataclasses.replace(config, exclude=(str(tmp_path / "test.jsonl"),), exclude_field="question"), said.append
+    )
+    (excluded,) = manifest["excluded"]
+    assert excluded["documents"] == 7 and excluded["path"].endswith("test.jsonl") and len(excluded["sha256"]) == 64
+    assert excluded["documents_removed"] == manifest["documents"]["excluded"] >= 7
+    counts = manifest["documents"]
+    assert counts["train"] + counts["held_out"] + counts["excluded"] == 150
+    assert said[0].startswith(f"Excluded {tmp_path / 'test.jsonl'}: 7 documents; ")
+    assert f", {counts['excluded']} left out that share text with excluded files; " in said[1]
+
+
+def test_what_was_changed_in_the_text_is_counted_and_said(tmp_path: Path):
+    config = toy_config(
+        tmp_path, on_bad_bytes="replace", max_document_chars=1000, max_sentence_chars=100, sentences="lines"
+    )
+    text = b"\xef\xbb\xbfThe old ship\xff sails.\r\n" + b"The small barn waits. " * 100 + b"\n\nThe\0 old\x0b barn.\n\n"
+    Path(config.inputs[0]).write_bytes(text + b"The quiet fence.\n" * 200)
+    manifest = prepare(config)
+    assert manifest["text"] == {
+        "byte_order_marks": 1,
+        "carriage_returns": 1,
+        "separators": 1,
+        "nul_characters": 1,
+        "replaced": 1,
+        "long_lines": 1,
+        "long_documents": 2,
+        "empty_texts": 0,
+        "long_sentences": 3,
+    }
+    assert manifest["notes"][:4] == [
+        "Not UTF-8 and replaced by U+FFFD: 1 place.",
+        "Longer than 1,000 characters and cut: 1 line.",
+        "Longer than 1,000 characters and cut: 2 documents.",
+        "Longer than 100 characters and cut: 3 sentences.",
+    ]
+
+
+def test_documents_that_are_all_alike_hold_nothing_out(tmp_path: Path):
+    said: list[str] = []
+    text = "\n".join(f"The old ship sails near the small barn {number} times." for number in range(40))
+    prepare(with_text(toy_config(tmp_path), f"{text}\n\n{text} Again.\n\nOnce more.\n{text}"), say=said.append)
+    assert (
+        "The documents are near-duplicates of one another, in families too large for the held-out part, "
+        "so nothing is held out for evaluation."
+    ) in said
+
+
+def test_nothing_to_read_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match=r"`inputs` must name at least one text file\. Received: inputs=\(\)"):
+        prepare(dataclasses.replace(toy_config(tmp_path), inputs=()))
+
+
 def test_one_document_has_true_successors_only_and_it_is_said(tmp_path: Path):
     said: list[str] = []
     sentences = [f"The old ship sails near the small barn {number} times." for number in range(40)]
@@ -95,7 +207,14 @@ def test_one_document_has_true_successors_only_and_it_is_said(tmp_path: Path):
     for length in ("16", "64"):
         facts = manifest["examples"]["train"][length]
         assert facts["random_next_share"] == 0 and facts["examples"] > 5
-    assert manifest["documents"] == {"read": 1, "duplicates_removed": 0, "train": 1, "held_out": 0}
+    assert manifest["documents"] == {
+        "read": 1,
+        "excluded": 0,
+        "duplicates_removed": 0,
+        "near_duplicates_removed": 0,
+        "train": 1,
+        "held_out": 0,
+    }
     assert "There is one document only, so nothing is held out for evaluation." in said
     assert any(line.startswith("The training part is a single document, so no second part is random") for line in said)
     assert PreparedData(tmp_path / "data").count("held_out", 16) == 0

@@ -73,3 +73,24 @@ def test_a_missing_file_is_named(tmp_path: Path):
 def test_a_directory_as_output_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match=r"`output` must be a file\. Received: '.*', which is a directory"):
         learn_vocab(config(tmp_path, output=str(tmp_path)))
+
+
+def test_nothing_to_read_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match=r"`inputs` must name at least one text file\. Received: inputs=\(\)"):
+        learn_vocab(config(tmp_path, inputs=[]))
+
+
+def test_it_is_the_same_from_strings(tmp_path: Path):
+    settings = config(tmp_path)
+    from_file = learn_vocab(settings).read_bytes()
+    texts = (tmp_path / "corpus.txt").read_text(encoding="utf-8").split("\n\n")
+    assert learn_vocab(dataclasses.replace(settings, inputs=()), texts=iter(texts)).read_bytes() == from_file
+
+
+def test_what_was_changed_in_the_text_is_said(tmp_path: Path):
+    said: list[str] = []
+    settings = config(tmp_path, on_bad_bytes="replace", max_document_chars=1000)
+    (tmp_path / "corpus.txt").write_bytes(b"caf\xe9 au lait.\n" + b"a long line " * 200)
+    learn_vocab(settings, say=said.append)
+    assert "Not UTF-8 and replaced by U+FFFD: 1 place." in said
+    assert "Longer than 1,000 characters and cut: 1 line." in said

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-from functools import cached_property
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,13 +15,25 @@ class Document:
 
     lines: tuple[str, ...]
 
-    @cached_property
+    @property
+    def text(self) -> str:
+        """The whole text, every stretch of white space a single space."""
+        text = " ".join(self.lines)
+        if text.isprintable() and "  " not in text:  # The only printable white space is the space.
+            return text
+        return " ".join(text.split())
+
+    @property
     def digest(self) -> int:
         """A 64-bit number of the text; documents that differ in white space alone have the same."""
-        text = " ".join(" ".join(self.lines).split())
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return digest_of_text(self.text)
 
     @property
     def size(self) -> int:
         """Characters, a line end counted as one."""
         return sum(map(len, self.lines)) + len(self.lines)
+
+
+def digest_of_text(text: str) -> int:
+    """Returns a 64-bit number of a text whose white space is single."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

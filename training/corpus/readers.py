@@ -8,10 +8,8 @@ import contextlib
 import dataclasses
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Self
-
-from keras_bert_impl.errors import InputError
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
 
 from .compression import unpacked_chunks
 from .documents import Document
@@ -21,7 +19,7 @@ from .oddities import Oddities
 from .parquet_column import parquet_texts
 from .text_lines import decoded, lines_of_text, without_surrogates
 
-__all__ = ["Reading", "SourceFile", "find_files", "read_documents", "source_of_texts"]
+__all__ = ["Reading", "SourceFile", "find_files", "read_documents"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,23 +50,6 @@ class Reading:
 _DEFAULT = Reading()
 
 
-def source_of_texts(texts: Any) -> SourceFile:
-    """Returns strings, or rows of a data set, as a source for `read_documents`.
-
-    Args:
-        texts: an iterable, to be gone through more than once, of strings or of mappings with the column
-            `text_field`; a Hugging Face `datasets.Dataset` is one.
-
-    Raises:
-        InputError: if it is a single string, or the splits of a data set rather than one of them.
-    """
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise InputError(f"`texts` must be an iterable of strings or rows. Received: {type(texts).__name__}")
-    if isinstance(texts, Mapping):
-        raise InputError(f"`texts` must be one split of a data set. Received: the splits {sorted(map(str, texts))}")
-    return SourceFile("<texts>", 0, texts=texts)
-
-
 def read_documents(
     files: Sequence[SourceFile],
     advance: Callable[[int], object] = lambda size: None,
@@ -78,7 +59,7 @@ def read_documents(
     """Yields the documents of all files in order, and completes what each `SourceFile` says of itself.
 
     Args:
-        files: from `find_files` or `source_of_texts`.
+        files: from `find_files` or `sources.open_sources`.
         advance: called with numbers of bytes, of the files as they lie there, that add up; for a progress bar.
         reading: how to read them.
         argument: what error messages call the files.
@@ -97,7 +78,7 @@ def _documents_of_file(
     file: SourceFile, advance: Callable[[int], object], reading: Reading, argument: str
 ) -> Iterator[Document]:
     if file.texts is not None:
-        yield from _documents_of_texts(_numbered(file, advance, reading), file, reading, "texts")
+        yield from _documents_of_texts(_numbered(file, advance), file, reading, "texts")
         return
     form = reading.input_format
     if form == "auto":
@@ -115,7 +96,7 @@ def _documents_of_file(
             )
             yield from _documents_of_texts(rows, file, reading, argument)
         else:
-            chunks = unpacked_chunks(raw, file.path, argument)  # type: ignore[arg-type]
+            chunks = unpacked_chunks(raw, file.path, argument)
             options: Any = {"on_bad_bytes": reading.on_bad_bytes, "argument": argument}
             if form == "jsonl":
                 rows = json_texts(chunks, file.path, reading.text_field, file.oddities, **options)
@@ -164,6 +145,13 @@ def _documents_of_texts(
         place = f"number {number} of {file.path!r}"
         text = without_surrogates(text, place, file.oddities, on_bad_bytes=reading.on_bad_bytes, argument=argument)
         file.oddities.count_characters(text)
+        if len(text) < reading.max_document_chars and "\r" not in text:
+            # Nothing has to be cut, so this does at once what is done below.
+            if lines := tuple(stripped for line in text.split("\n") if (stripped := line.strip())):
+                yield Document(lines)
+            else:
+                file.oddities.empty_texts += 1
+            continue
         empty = True
         batches = lines_of_text([text], reading.max_document_chars, file.oddities)
         for document in documents_of_lines(batches, "file", reading.max_document_chars, file.oddities):
@@ -172,23 +160,10 @@ def _documents_of_texts(
         file.oddities.empty_texts += empty
 
 
-def _numbered(
-    file: SourceFile, advance: Callable[[int], object], reading: Reading
-) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, text) of what came as Python objects, and completes their size and digest."""
+def _numbered(file: SourceFile, advance: Callable[[int], object]) -> Iterator[tuple[int, str]]:
+    """Yields (number from 1, text) of what came as strings, and completes their size and digest."""
     digest, size = hashlib.sha256(), 0
-    for number, row in enumerate(file.texts, start=1):
-        text = row
-        if isinstance(row, Mapping):
-            if reading.text_field not in row:
-                known = sorted(map(str, row))[:10]
-                raise InputError(
-                    f"`text_field` must name a column. Received: {reading.text_field!r}; row {number} of `texts` "
-                    f"has {known}"
-                )
-            text = row[reading.text_field]
-        if not isinstance(text, str):
-            raise InputError(f"`texts` must hold strings. Received: {type(text).__name__} as number {number}")
+    for number, text in enumerate(file.texts or (), start=1):
         raw = text.encode("utf-8", "surrogatepass")
         digest.update(raw + b"\0")
         size += len(raw)
@@ -200,7 +175,7 @@ def _numbered(
 class _Watched(io.RawIOBase):
     """Passes on the bytes of a file; keeps their digest and number, and reports them as they come."""
 
-    def __init__(self, stream: BinaryIO, advance: Callable[[int], object]):
+    def __init__(self, stream: io.FileIO, advance: Callable[[int], object]):
         self.stream, self.advance = stream, advance
         self.digest, self.size = hashlib.sha256(), 0
 
@@ -208,7 +183,7 @@ class _Watched(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self.stream.readinto(buffer)  # type: ignore[attr-defined]
+        count = self.stream.readinto(buffer)
         self.digest.update(buffer[:count])
         self.size += count
         self.advance(count)

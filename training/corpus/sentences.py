@@ -5,6 +5,7 @@ from itertools import pairwise
 import sentencex
 
 from .documents import Document
+from .text_lines import piece_end
 
 SENTENCE_ENDS = ".!?:;…。！？：；।؟۔"
 CLOSERS = "\"'”’»)]}」』）】*_"
@@ -57,8 +58,7 @@ class SentenceSplitter:
         self.long_sentences += len(sentence) > self.longest
         pieces, start = [], 0
         while len(sentence) - start > self.longest:
-            space = sentence.rfind(" ", start + self.longest // 2, start + self.longest)
-            end = space if space > 0 else start + self.longest
+            end = piece_end(sentence, start, self.longest)
             pieces.append(sentence[start:end].strip())
             start = end
         pieces.append(sentence[start:].strip())

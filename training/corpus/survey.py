@@ -1,6 +1,7 @@
 """The first of two times through a corpus: what is there, what is kept, what is held out."""
 
 import array
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,10 +10,13 @@ import numpy as np
 from keras_bert_impl.errors import InputError
 
 from ..examples.hashing import hash_of
-from .documents import Document
-from .readers import SourceFile, read_documents
+from .documents import Document, digest_of_text
+from .exclusion import ExcludedFile, Exclusion
+from .near_duplicates import NearDuplicateFinder
+from .oddities import Oddities
+from .readers import Reading, SourceFile, read_documents
 
-TRAIN, HELD_OUT, DUPLICATE = 0, 1, 2
+TRAIN, HELD_OUT, DUPLICATE, NEAR_DUPLICATE, EXCLUDED = range(5)
 _SPLITS = {TRAIN: "train", HELD_OUT: "held_out"}
 
 
@@ -22,17 +26,30 @@ class Survey:
 
     Attributes:
         files: the input files with sizes and digests.
-        fates: uint8 per document in reading order: `TRAIN`, `HELD_OUT` or `DUPLICATE`.
+        fates: uint8 per document in reading order: `TRAIN`, `HELD_OUT`, `DUPLICATE`, `NEAR_DUPLICATE` or `EXCLUDED`.
         size: characters of all documents.
+        reading: how the files are read.
+        families: families of near-duplicates with two members or more; None if they were not looked for.
+        near_duplicates: documents of these families besides the first of each.
+        excluded: the files whose text was kept out.
     """
 
     files: tuple[SourceFile, ...]
     fates: np.ndarray
     size: int
+    reading: Reading = dataclasses.field(default_factory=Reading)
+    families: int | None = None
+    near_duplicates: int = 0
+    excluded: tuple[ExcludedFile, ...] = ()
 
     def count(self, fate: int) -> int:
         """Returns the number of documents with a fate."""
         return int((self.fates == fate).sum())
+
+    @property
+    def oddities(self) -> Oddities:
+        """What was odd in the text of all files."""
+        return Oddities.sum(file.oddities for file in self.files)
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Reads the corpus once more: yields (split, document) of all that is kept.
@@ -42,9 +59,9 @@ class Survey:
         """
         files = [dataclasses.replace(file) for file in self.files]
         fates = iter(self.fates)
-        for document in read_documents(files):
+        for document in read_documents(files, reading=self.reading):
             fate = int(next(fates, DUPLICATE))
-            if fate != DUPLICATE:
+            if fate in _SPLITS:
                 yield _SPLITS[fate], document
         for before, now in zip(self.files, files, strict=True):
             if before != now:
@@ -57,42 +74,114 @@ def survey_corpus(
     seed: int,
     held_out_share: float,
     advance: Callable[[int], object] = lambda size: None,
+    reading: Reading | None = None,
+    near_duplicates: str = "report",
+    exclusion: Exclusion | None = None,
 ) -> Survey:
-    """Reads every document once and decides what becomes of it. Memory: eight bytes per document.
+    """Reads every document once and decides what becomes of it.
+
+    Memory: nine bytes per document, and what `NearDuplicateFinder` and `Exclusion` say of themselves.
 
     Args:
         files: from `find_files`.
         seed: seed of the choice of held-out documents.
         held_out_share: share of the documents to hold out.
         advance: called with the number of bytes read; for a progress bar.
+        reading: how to read the files.
+        near_duplicates: `"off"`: not looked for; `"report"`: counted and kept on one side of training and held-out
+            part; `"remove"`: the first one of a family is kept.
+        exclusion: what is kept out of both parts.
 
     Raises:
-        InputError: if there is no document, or a file cannot be read as text.
+        InputError: if there is no document, or none is left, or a file cannot be read as text.
     """
-    digests, size = array.array("Q"), 0
-    for document in read_documents(files, advance):
-        digests.append(document.digest)
-        size += document.size
-    if not digests:
-        raise InputError(f"`inputs` must hold text. Received: {[file.path for file in files]}, which hold none")
-    return Survey(tuple(files), fates_of_documents(np.array(digests, np.uint64), seed, held_out_share), size)
+    reading = reading or Reading()
+    digests, excluded, size = array.array("Q"), array.array("B"), 0
+    with contextlib.ExitStack() as stack:
+        finder = None if near_duplicates == "off" else stack.enter_context(NearDuplicateFinder(seed))
+        for document in read_documents(files, advance, reading):
+            text = document.text
+            digests.append(digest_of_text(text))
+            excluded.append(exclusion is not None and exclusion.excludes(text))
+            size += document.size
+            if finder:
+                finder.add(text)
+        if not digests:
+            raise InputError(f"`inputs` must hold text. Received: {[file.path for file in files]}, which hold none")
+        numbers = np.array(digests, np.uint64)
+        kept = first_ones(numbers, np.array(excluded, bool))
+        if not kept.any():
+            raise InputError(
+                f"`exclude` must leave a document. Received: {[file.source.path for file in exclusion.files]}, "  # type: ignore[union-attr]
+                f"which share text with all {len(digests):,}"
+            )
+        families = finder.families(kept) if finder else np.arange(numbers.size)
+    fates = fates_of_documents(
+        numbers, seed, held_out_share, kept=kept, families=families, keep_near_duplicates=near_duplicates != "remove"
+    )
+    fates[np.array(excluded, bool)] = EXCLUDED
+    later = families != np.arange(numbers.size)
+    return Survey(
+        files=tuple(files),
+        fates=fates,
+        size=size,
+        reading=reading,
+        families=np.unique(families[later]).size if finder else None,
+        near_duplicates=int(later.sum()),
+        excluded=tuple(exclusion.files) if exclusion else (),
+    )
 
 
-def fates_of_documents(digests: np.ndarray, seed: int, held_out_share: float) -> np.ndarray:
-    """Returns what becomes of each document: the first of equal ones is kept, for training or evaluation.
+def first_ones(digests: np.ndarray, excluded: np.ndarray) -> np.ndarray:
+    """Returns bool per document: the first of equal ones, of those that are not excluded."""
+    kept = np.zeros(digests.size, bool)
+    candidates = np.flatnonzero(~excluded)
+    kept[candidates[np.unique(digests[candidates], return_index=True)[1]]] = True
+    return kept
 
-    A document is held out where a hash of (seed, digest) falls below the share, so other documents have no say in
-    it; but from two documents on at least one is held out, from four on two (a random second part
-    comes from another document), and at least one is for training. A single document is.
+
+def fates_of_documents(
+    digests: np.ndarray,
+    seed: int,
+    held_out_share: float,
+    *,
+    kept: np.ndarray | None = None,
+    families: np.ndarray | None = None,
+    keep_near_duplicates: bool = True,
+) -> np.ndarray:
+    """Returns what becomes of each document; a family of near-duplicates goes to one side as a whole.
+
+    A family is held out where a hash of (seed, digest of its first document) falls below the share, so other
+    documents have no say in it; but from two families on at least one document is held out, from four on two (a
+    random second part comes from another document), and at least one family is for training. A family that is larger
+    than the share of all documents is for training.
+
+    Args:
+        digests: uint64 per document.
+        seed: seed of the choice.
+        held_out_share: share of the documents to hold out.
+        kept: bool per document, from `first_ones`.
+        families: per document the number of the first one of its family; everyone alone if not given.
+        keep_near_duplicates: False: the first one of a family is kept.
     """
+    if kept is None:
+        kept = first_ones(digests, np.zeros(digests.size, bool))
+    own = np.arange(digests.size)
+    families = own if families is None else families
     fates = np.full(digests.size, DUPLICATE, np.uint8)
-    kept = np.sort(np.unique(digests, return_index=True)[1])
     fates[kept] = TRAIN
-    if held_out_share == 0 or kept.size == 1:
+    if not keep_near_duplicates:
+        fates[kept & (families != own)] = NEAR_DUPLICATE
+    members = np.flatnonzero(fates == TRAIN)
+    roots, sizes = np.unique(families[members], return_counts=True)
+    if held_out_share == 0 or roots.size == 1:
         return fates
-    chances = hash_of(seed, digests[kept])
-    least = 2 if kept.size >= 4 else 1
-    wanted = int((chances < np.uint64(held_out_share * 2**64)).sum())
-    held_out = np.argsort(chances, kind="stable")[: min(max(wanted, least), kept.size - 1)]
-    fates[kept[held_out]] = HELD_OUT
+    chances = hash_of(seed, digests[roots])
+    small = np.flatnonzero(sizes <= max(1, held_out_share * members.size))
+    order = small[np.argsort(chances[small], kind="stable")]
+    wanted = int((chances[order] < np.uint64(held_out_share * 2**64)).sum())
+    least = 2 if roots.size >= 4 else 1
+    enough = int(np.searchsorted(np.cumsum(sizes[order]), least)) + 1
+    chosen = roots[order[: min(max(wanted, enough), roots.size - 1)]]
+    fates[members[np.isin(families[members], chosen)]] = HELD_OUT
     return fates

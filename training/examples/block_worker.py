@@ -31,6 +31,7 @@ class BlockSettings:
     passes: int
     sentences: str
     language: str
+    max_sentence_chars: int
     short_seq_prob: float
     next_sentence_prob: float
 
@@ -53,6 +54,7 @@ class BlockCounts:
         token_counts: occurrences of each token id, (vocab_size,).
         layouts: number of documents by the way their lines were taken.
         empty_documents: documents without a single token.
+        long_sentences: sentences that were cut.
         lengths: counts per sequence length.
     """
 
@@ -63,6 +65,7 @@ class BlockCounts:
     token_counts: np.ndarray
     layouts: collections.Counter[str]
     empty_documents: int
+    long_sentences: int
     lengths: dict[int, LengthCounts]
 
 
@@ -72,11 +75,12 @@ class BlockWorker:
     def __init__(self, settings: BlockSettings):
         self.settings = settings
         self.tokenizer = WordPieceTokenizer.from_pretrained(settings.directory)
-        self.splitter = SentenceSplitter(settings.sentences, settings.language)
+        self.splitter = SentenceSplitter(settings.sentences, settings.language, settings.max_sentence_chars)
 
     def __call__(self, block: Block) -> BlockCounts:
         """Writes the block's shards and returns its counts."""
         layouts: collections.Counter[str] = collections.Counter()
+        cut_before = self.splitter.long_sentences
         documents: list[list[list[int]]] = []
         for document in block.documents:
             sentences, layout = self.splitter.split(document)
@@ -95,6 +99,7 @@ class BlockWorker:
             token_counts=token_counts,
             layouts=layouts,
             empty_documents=len(documents) - len(filled),
+            long_sentences=self.splitter.long_sentences - cut_before,
             lengths={length: self._write_shard(block, filled, length) for length in self.settings.lengths},
         )
 

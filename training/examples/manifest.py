@@ -1,6 +1,7 @@
 """What was prepared: every setting and count, for machines (the manifest) and for people (lines)."""
 
 import collections
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import PrepareConfig
-from ..corpus.survey import DUPLICATE, HELD_OUT, TRAIN, Survey
+from ..corpus.survey import DUPLICATE, EXCLUDED, HELD_OUT, NEAR_DUPLICATE, TRAIN, Survey
 from ..corpus.wording import counted, size_in_words
 from .block_worker import BlockCounts, LengthCounts
 from .pairs import PairCounts
@@ -30,6 +31,7 @@ class Counts:
         sentences: per split.
         layouts: number of documents by the way their lines were taken.
         empty_documents: number of documents without a token.
+        long_sentences: number of sentences that were cut.
     """
 
     def __init__(self, vocab_size: int):
@@ -37,6 +39,7 @@ class Counts:
         self.sentences = dict.fromkeys(SPLITS, 0)
         self.layouts: collections.Counter[str] = collections.Counter()
         self.empty_documents = 0
+        self.long_sentences = 0
         self._lengths: dict[tuple[str, int], dict[int, LengthCounts]] = collections.defaultdict(dict)
 
     def add(self, block: BlockCounts) -> None:
@@ -45,6 +48,7 @@ class Counts:
         self.sentences[block.split] += block.sentences
         self.layouts += block.layouts
         self.empty_documents += block.empty_documents
+        self.long_sentences += block.long_sentences
         for length, counts in block.lengths.items():
             self._lengths[block.split, length][block.number] = counts
 
@@ -80,10 +84,27 @@ def make_manifest(
         ],
         "documents": {
             "read": survey.fates.size,
+            "excluded": survey.count(EXCLUDED),
             "duplicates_removed": survey.count(DUPLICATE),
+            "near_duplicates_removed": survey.count(NEAR_DUPLICATE),
             "train": survey.count(TRAIN),
             "held_out": survey.count(HELD_OUT),
         },
+        "near_duplicates": {
+            "families": survey.families,
+            "documents": None if survey.families is None else survey.near_duplicates,
+        },
+        "excluded": [
+            {
+                "path": file.source.path,
+                "bytes": file.source.size,
+                "sha256": file.source.sha256,
+                "documents": file.source.documents,
+                "documents_removed": file.removed,
+            }
+            for file in survey.excluded
+        ],
+        "text": {**dataclasses.asdict(survey.oddities), "long_sentences": counts.long_sentences},
         "documents_by_layout": {name: counts.layouts[name] for name in ("lines", "paragraphs", "wrapped")},
         "sentences": counts.sentences,
         "tokens": tokens,
@@ -98,7 +119,7 @@ def make_manifest(
             },
         },
     }
-    manifest["notes"] = [*_warnings(manifest, tokenizer), *_notes(config, manifest)]
+    manifest["notes"] = [*_warnings(manifest, tokenizer), *_notes(config, survey, manifest)]
     return manifest
 
 
@@ -145,12 +166,17 @@ def _warnings(manifest: dict[str, Any], tokenizer: WordPieceTokenizer) -> Iterat
         )
 
 
-def _notes(config: PrepareConfig, manifest: dict[str, Any]) -> list[str]:
+def _notes(config: PrepareConfig, survey: Survey, manifest: dict[str, Any]) -> list[str]:
     """Returns a sentence for everything that is not as one would expect."""
-    notes = []
+    notes = list(survey.oddities.notes(config.max_document_chars))
+    if cut := manifest["text"]["long_sentences"]:
+        notes.append(f"Longer than {config.max_sentence_chars:,} characters and cut: {counted(cut, 'sentence')}.")
     documents = manifest["documents"]
     if documents["held_out"] == 0 and config.held_out_share > 0:
-        notes.append("There is one document only, so nothing is held out for evaluation.")
+        reason = "There is one document only"
+        if documents["train"] > 1:
+            reason = "The documents are near-duplicates of one another, in families too large for the held-out part"
+        notes.append(f"{reason}, so nothing is held out for evaluation.")
     for split in SPLITS:
         without = [length for length, facts in manifest["examples"][split].items() if not facts["examples"]]
         if documents[split] == 1 and config.next_sentence_prob > 0 and len(without) < len(config.lengths):
@@ -175,10 +201,25 @@ def survey_line(survey: Survey) -> str:
     read, duplicates = survey.fates.size, survey.count(DUPLICATE)
     size = size_in_words(sum(file.size for file in survey.files))
     left_out = f", {counted(duplicates, 'exact duplicate')} of others left out" if duplicates else ""
+    if removed := survey.count(NEAR_DUPLICATE):
+        left_out += f", {counted(removed, 'near-duplicate')} left out"
+    elif near := survey.near_duplicates:
+        left_out += f", {counted(near, 'near-duplicate')} of others kept on one side"
+    if excluded := survey.count(EXCLUDED):
+        left_out += f", {excluded:,} left out that share text with excluded files"
     return (
         f"Documents: {read:,} in {size} of text{left_out}; {survey.count(TRAIN):,} for training, "
         f"{survey.count(HELD_OUT):,} held out."
     )
+
+
+def exclusion_lines(survey: Survey) -> Iterator[str]:
+    """Yields what is said of each excluded file."""
+    for file in survey.excluded:
+        yield (
+            f"Excluded {file.source.path}: {counted(file.source.documents, 'document')}; "
+            f"{counted(file.removed, 'document')} of the corpus left out for it."
+        )
 
 
 def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 import pytest
 
+from keras_bert_impl.training.configs import LANGUAGES
 from keras_bert_impl.training.corpus.documents import Document
 from keras_bert_impl.training.corpus.sentences import SentenceSplitter, is_wrapped
 
@@ -12,6 +13,10 @@ WRAPPED = (
 
 def split(lines: tuple[str, ...], mode: str = "auto", language: str = "en") -> tuple[list[str], str]:
     return SentenceSplitter(mode, language).split(Document(lines))
+
+
+def without_space(sentences: list[str]) -> str:
+    return "".join("".join(sentences).split())
 
 
 def test_lines_that_are_sentences_stay_as_they_are():
@@ -62,3 +67,35 @@ def test_chinese_is_split_at_its_own_marks():
 def test_odd_texts_lose_nothing_but_white_space(text: str):
     sentences, _ = split((text,), "split")
     assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_known_language_is_split(language: str):
+    assert len(split(("你好。再见！ Hello there! Who are you?",), "split", language)[0]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "sentences"),
+    [
+        ('He said: "I am here." She left.', "en", ['He said: "I am here."', "She left."]),
+        ("“Is it you?” she asked. ‘Yes.’ He left.", "en", ["“Is it you?” she asked.", "‘Yes.’", "He left."]),
+        ("他说：“你好。”她走了。“真的吗？”我问。", "zh", None),
+        ("「行くよ。」と言った。雨だった。", "ja", None),
+        ("他说“OK. Let's go!”然后走了。It rained。", "zh", None),
+        ('An "unclosed quote. Another sentence. And “a third. Done.', "en", None),
+    ],
+)
+def test_mixed_quotes_lose_nothing(text: str, language: str, sentences: list[str] | None):
+    found = split((text,), "split", language)[0]
+    assert without_space(found) == without_space([text])
+    assert sentences is None or found == sentences
+
+
+@pytest.mark.parametrize("mode", ["lines", "split", "auto"])
+@pytest.mark.parametrize("text", ["word " * 5000, "字" * 25_000, "a" * 25_000 + ". Next one."])
+def test_no_sentence_is_longer_than_stated(mode: str, text: str):
+    splitter = SentenceSplitter(mode, "en", longest=1000)
+    sentences, _ = splitter.split(Document((text.strip(), "A short one.")))
+    assert max(map(len, sentences)) <= 1000
+    assert without_space(sentences) == without_space([text, "A short one."])
+    assert splitter.long_sentences == 1

@@ -5,8 +5,18 @@ import pytest
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.training.corpus.documents import Document
-from keras_bert_impl.training.corpus.readers import find_files
-from keras_bert_impl.training.corpus.survey import DUPLICATE, HELD_OUT, TRAIN, fates_of_documents, survey_corpus
+from keras_bert_impl.training.corpus.exclusion import Exclusion
+from keras_bert_impl.training.corpus.readers import Reading, find_files
+from keras_bert_impl.training.corpus.survey import (
+    DUPLICATE,
+    EXCLUDED,
+    HELD_OUT,
+    NEAR_DUPLICATE,
+    TRAIN,
+    fates_of_documents,
+    first_ones,
+    survey_corpus,
+)
 
 
 def digests(count: int) -> np.ndarray:
@@ -85,3 +95,75 @@ def test_an_empty_corpus_is_refused(tmp_path: Path, content: str):
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=r"`inputs` must hold text\. Received: \['.*a\.txt'\], which hold none"):
         survey(path)
+
+
+def test_a_family_goes_to_one_side():
+    families = np.arange(3000) // 3 * 3
+    for keep in (True, False):
+        fates = fates_of_documents(digests(3000), 1, 0.2, families=families, keep_near_duplicates=keep)
+        sides = fates.reshape(-1, 3)
+        if keep:
+            assert (sides == sides[:, :1]).all()
+        else:
+            assert (sides[:, 1:] == NEAR_DUPLICATE).all() and not (sides[:, 0] == NEAR_DUPLICATE).any()
+        assert abs((sides[:, 0] == HELD_OUT).mean() - 0.2) < 0.04
+
+
+def test_a_family_larger_than_the_held_out_part_is_for_training():
+    families = np.where(np.arange(1000) < 600, 0, np.arange(1000))
+    for seed in range(20):
+        fates = fates_of_documents(digests(1000), seed, 0.1, families=families)
+        assert (fates[:600] == TRAIN).all()
+        assert 0 < (fates == HELD_OUT).sum() < 100
+
+
+def test_a_corpus_that_is_one_family_is_for_training():
+    assert (fates_of_documents(digests(9), 1, 0.5, families=np.zeros(9, int)) == TRAIN).all()
+
+
+def test_the_first_of_equal_documents_that_are_not_excluded_is_kept():
+    kept = first_ones(np.array([5, 5, 5, 7], np.uint64), np.array([True, False, False, True]))
+    assert kept.tolist() == [False, True, False, False]
+
+
+LONG = " ".join(f"word{number} and number{number * number}" for number in range(60))
+
+
+@pytest.mark.parametrize(
+    ("mode", "fates"),
+    [
+        ("off", {TRAIN, HELD_OUT}),
+        ("report", {TRAIN, HELD_OUT}),
+        ("remove", {TRAIN, HELD_OUT, NEAR_DUPLICATE}),
+    ],
+)
+def test_near_duplicates_are_counted_kept_together_or_removed(tmp_path: Path, mode: str, fates: set[int]):
+    texts = [f"other text {number}" for number in range(30)] + [f"{LONG} {end}" for end in ("one", "two", "six")]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts), encoding="utf-8")
+    found = survey_corpus(find_files([str(tmp_path / "a.txt")]), seed=1, held_out_share=0.2, near_duplicates=mode)
+    assert set(found.fates.tolist()) == fates
+    assert (found.families, found.near_duplicates) == ((None, 0) if mode == "off" else (1, 2))
+    assert found.count(NEAR_DUPLICATE) == (2 if mode == "remove" else 0)
+    if mode == "report":
+        assert len(set(found.fates[-3:].tolist())) == 1
+    assert [document.lines for _, document in found.documents()] == [
+        (text,) for text, fate in zip(texts, found.fates, strict=True) if fate != NEAR_DUPLICATE
+    ]
+
+
+def test_excluded_documents_are_in_neither_part(tmp_path: Path):
+    (tmp_path / "a.txt").write_text(f"one\n\n{LONG}\n\ntwo\n\n{LONG}\n\nthree", encoding="utf-8")
+    (tmp_path / "test.txt").write_text(f"?\n{LONG[20:200]}", encoding="utf-8")
+    exclusion = Exclusion(find_files([str(tmp_path / "test.txt")]), 13, Reading())
+    found = survey_corpus(find_files([str(tmp_path / "a.txt")]), seed=1, held_out_share=0.2, exclusion=exclusion)
+    assert np.flatnonzero(found.fates == EXCLUDED).tolist() == [1, 3]
+    assert [file.removed for file in found.excluded] == [2]
+    assert sorted(document.lines[0] for _, document in found.documents()) == ["one", "three", "two"]
+
+
+def test_excluding_everything_is_refused(tmp_path: Path):
+    (tmp_path / "a.txt").write_text(LONG, encoding="utf-8")
+    files = find_files([str(tmp_path / "a.txt")])
+    message = r"`exclude` must leave a document\. Received: \['.*a\.txt'\], which share text with all 1$"
+    with pytest.raises(InputError, match=message):
+        survey_corpus(files, seed=1, held_out_share=0.2, exclusion=Exclusion(files, 13, Reading()))

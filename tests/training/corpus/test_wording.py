@@ -8,6 +8,10 @@ def test_a_noun_agrees_with_its_number(number: int, said: str):
     assert counted(number, "example") == said
 
 
+def test_a_noun_can_have_a_plural_of_its_own():
+    assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
+
+
 @pytest.mark.parametrize(
     ("size", "said"),
     [(1, "1 byte"), (38, "38 bytes"), (1500, "1.5 kB"), (49_999, "50.0 kB"), (2_000_000_000, "2,000.0 MB")],
