@@ -120,6 +120,8 @@ class VocabConfig(Settings):
     size: int = setting(30522, help="number of tokens, the special ones included")
     cased: bool = setting(False, help="keep upper case and accents")
     min_frequency: int = setting(2, help="a pair of pieces is merged only if it occurs this often")
+    unused: int = setting(0, help="slots [unused0], [unused1], … to keep free, after [PAD]; 99 in the released ones")
+    character_coverage: float = setting(1.0, help="share of the text whose characters get tokens, the commonest first")
     input_format: str = _reading("input_format")
     documents: str = _reading("documents")
     text_field: str = _reading("text_field")
@@ -131,6 +133,8 @@ class VocabConfig(Settings):
         _check_reading(self)
         _check_range(self, "size", 6, _ANY)
         _check_range(self, "min_frequency", 1, _ANY)
+        _check_range(self, "unused", 0, _ANY)
+        _check_range(self, "character_coverage", 0, 1, low_open=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

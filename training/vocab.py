@@ -43,6 +43,8 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
             lowercase=not config.cased,
             strip_accents=not config.cased,
             min_frequency=config.min_frequency,
+            unused=config.unused,
+            character_coverage=config.character_coverage,
             say=say,
         )
     try:

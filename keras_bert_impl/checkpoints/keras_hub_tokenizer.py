@@ -61,6 +61,11 @@ def keras_hub_tokenizer_config(tokenizer: WordPieceTokenizer) -> dict[str, Any]:
             raise InputError(
                 f"`tokenizer` must call its special tokens as KerasHub does. Received: {option}_token={token!r}"
             )
+    if tokenizer.added_tokens:
+        raise InputError(
+            "`tokenizer` must have no added tokens, which KerasHub would cut into pieces. "
+            f"Received: added_tokens={list(tokenizer.added_tokens)!r}"
+        )
     if lost := [token for token in tokenizer.vocabulary if token != token.rstrip() or "\r" in token or "\n" in token]:
         raise InputError(
             "`tokenizer` must have no token that ends with white space, which KerasHub takes off. "

@@ -7,8 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.tokenization.page_table import MARKER_BASE, TABLE_SIZE, PageTable
+from keras_bert_impl.tokenization.page_table import MARKER_BASE, MOST_MARKERS, TABLE_SIZE, PageTable
 from keras_bert_impl.tokenization.text_normalizer import TextNormalizer
+from keras_bert_impl.tokenization.token_marker import TokenMarker
 from keras_bert_impl.tokenization.unicode_tables import (
     CAPITAL_SIGMA,
     CASE_IGNORABLE,
@@ -23,13 +24,13 @@ from keras_bert_impl.tokenization.unicode_tables import (
     unicode_tables,
 )
 
-# A symbol is an int32: the code that the vocabulary's trie has for a normalised character, and these flags.
-SYMBOL_CODE = (1 << 20) - 1
-SYMBOL_ALONE = 1 << 20  # a word by itself, or white space, or a special token
-SYMBOL_SPACE = 1 << 21
-SYMBOL_SPECIAL = 1 << 22  # a special token kept whole; the code is its number
-_SYMBOL_DROPPED = 1 << 23
-_SYMBOL_IN_CONTEXT = 1 << 24  # what it becomes is not one character, or depends on its neighbours
+# A symbol is an int32: the code of a normalised character, 0 for one of no code, and these flags.
+SYMBOL_CODE = (1 << 21) - 1
+SYMBOL_ALONE = 1 << 21  # a word by itself, or white space, or a token kept whole
+SYMBOL_SPACE = 1 << 22
+SYMBOL_KEPT = 1 << 23  # a token kept whole; the code is its number
+_SYMBOL_DROPPED = 1 << 24
+_SYMBOL_IN_CONTEXT = 1 << 25  # what it becomes is not one character, or depends on its neighbours
 
 # Flag of this file beside those of the Unicode tables: a mark that stays and may change places in canonical order.
 _MOVING = 128
@@ -44,10 +45,14 @@ class Symbols(NamedTuple):
     Attributes:
         values: int32, `(characters,)`.
         row_splits: int64, `(batch + 1,)`, where each text starts and the last one ends.
+        sources: int64, `(characters,)`, the raw character that each was made from, counted through the batch.
+        raw_row_splits: int64, `(batch + 1,)`, where each text starts among the raw characters.
     """
 
     values: tf.Tensor
     row_splits: tf.Tensor
+    sources: tf.Tensor
+    raw_row_splits: tf.Tensor
 
 
 class GraphNormalizer:
@@ -58,17 +63,33 @@ class GraphNormalizer:
 
     Args:
         normalizer: the specification.
-        special_tokens: strings to be kept whole. No two occurrences may be able to overlap.
-        codes: dict from characters to the trie's codes for them, less than 2**20.
+        special_tokens: strings to be kept whole where the call says so.
+        added_tokens: strings to be kept whole always. A token's number, the code of its symbol, is its place among
+            the special tokens and these after them.
+        codes: dict from characters to positive codes for them, less than 2**21.
 
     Raises:
-        InputError: if special tokens can overlap in a text.
+        InputError: if there are more than 65,536 tokens to be kept whole.
     """
 
-    def __init__(self, normalizer: TextNormalizer, special_tokens: Sequence[str], codes: Mapping[str, int]) -> None:
-        _check_no_overlap(special_tokens)
+    def __init__(
+        self,
+        normalizer: TextNormalizer,
+        special_tokens: Sequence[str],
+        added_tokens: Sequence[str],
+        codes: Mapping[str, int],
+    ) -> None:
+        kept_tokens = [*special_tokens, *added_tokens]
+        if len(kept_tokens) > MOST_MARKERS:
+            raise InputError(
+                f"`added_tokens` must leave at most {MOST_MARKERS} tokens to be kept whole in a graph. "
+                f"Received: {len(added_tokens)}"
+            )
         self._normalizer = normalizer
-        self._special_tokens = [list(map(ord, token)) for token in special_tokens]
+        self._number_of_markers = len(kept_tokens)
+        markers = {token: MARKER_BASE + number for number, token in enumerate(kept_tokens)}
+        self._mark_all = TokenMarker(markers)
+        self._mark_added = TokenMarker({token: markers[token] for token in added_tokens})
 
         flags = _make_flags()
         expansions = _make_expansions(normalizer)
@@ -94,59 +115,27 @@ class GraphNormalizer:
         row_splits, code_points = tf.raw_ops.UnicodeDecode(
             input=texts, input_encoding="UTF-8", errors="replace", replacement_char=0xFFFD
         )
-        if keep_special_tokens:
-            code_points = self._with_markers(code_points, row_splits)
+        code_points = (self._mark_all if keep_special_tokens else self._mark_added)(code_points, row_splits)
         symbols = self._symbols(code_points)
-        symbols, row_splits = tf.cond(
+        symbols, sources = tf.cond(
             tf.reduce_any(has_flag(symbols, _SYMBOL_IN_CONTEXT)),
             lambda: self._in_context(code_points, row_splits),
-            lambda: Symbols(symbols, row_splits),
+            lambda: (symbols, tf.range(tf.size(symbols, tf.int64))),
         )
-        kept = tf.where(~has_flag(symbols, _SYMBOL_DROPPED))[:, 0]
-        return Symbols(tf.gather(symbols, kept), tf.searchsorted(kept, row_splits, out_type=tf.int64))
+        symbols, sources = _select(~has_flag(symbols, _SYMBOL_DROPPED), symbols, sources)
+        return Symbols(symbols, tf.searchsorted(sources, row_splits, out_type=tf.int64), sources, row_splits)
 
-    def _with_markers(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-        """Puts a marker for the first character of every special token, and NUL for its others."""
-        firsts = sorted({token[0] for token in self._special_tokens})
-        is_first = tf.reduce_any(code_points[:, None] == tf.constant(firsts, tf.int32), axis=1)
-
-        def replace() -> tf.Tensor:
-            longest_first = sorted(range(len(self._special_tokens)), key=lambda n: -len(self._special_tokens[n]))
-            lengths = np.array([len(self._special_tokens[n]) for n in longest_first], np.int32)
-            wanted = np.zeros((len(lengths), lengths.max()), np.int32)
-            for line, number in enumerate(longest_first):
-                wanted[line, : lengths[line]] = self._special_tokens[number]
-            beyond = np.arange(wanted.shape[1]) >= lengths[:, None]
-
-            candidates = tf.where(is_first)[:, 0]
-            text_ends = tf.gather(row_splits, tf.searchsorted(row_splits, candidates, side="right"))
-            places = candidates[:, None] + tf.range(wanted.shape[1], dtype=tf.int64)
-            inside = tf.minimum(places, text_ends[:, None] - 1)
-            window = tf.where(places == inside, tf.gather(code_points, inside), -1)
-            matches = tf.reduce_all((window[:, None] == wanted) | beyond, axis=2)
-            found = tf.where(tf.reduce_any(matches, axis=1))[:, 0]
-            which = tf.argmax(tf.cast(tf.gather(matches, found), tf.int32), axis=1)
-            covered = tf.gather(places, found)
-            markers = MARKER_BASE + tf.gather(tf.constant(longest_first, tf.int32), which)
-            marked = tf.concat([markers[:, None], tf.zeros_like(covered[:, 1:], tf.int32)], axis=1)
-            taken = ~tf.gather(tf.constant(beyond), which)
-            return tf.tensor_scatter_nd_update(
-                code_points, tf.boolean_mask(covered, taken)[:, None], tf.boolean_mask(marked, taken)
-            )
-
-        return tf.cond(tf.reduce_any(is_first), replace, lambda: code_points)
-
-    def _in_context(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> Symbols:
-        """The long way: every step of the normalisation by itself."""
+    def _in_context(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The long way: every step of the normalisation by itself. Returns symbols and their sources."""
         rows = tf.RaggedTensor.from_row_splits(code_points, row_splits, validate=False).value_rowids()
-        code_points, rows = _select(~has_flag(self._flags(code_points), DROPPED), code_points, rows)
+        sources = tf.range(tf.size(code_points, tf.int64))
+        code_points, sources = _select(~has_flag(self._flags(code_points), DROPPED), code_points, sources)
         if self._normalizer.lowercase:
-            code_points = self._with_final_sigmas(code_points, rows)
-        code_points, rows = self._expanded(code_points, rows)
+            code_points = self._with_final_sigmas(code_points, tf.gather(rows, sources))
+        code_points, sources = self._expanded(code_points, sources)
         if self._normalizer.strip_accents:
-            code_points, rows = self._without_marks(code_points, rows)
-        row_splits = tf.searchsorted(rows, tf.range(tf.size(row_splits, tf.int64)), out_type=tf.int64)
-        return Symbols(self._normalized_symbols(code_points), row_splits)
+            code_points, sources = self._without_marks(code_points, sources, tf.gather(rows, sources))
+        return self._normalized_symbols(code_points), sources
 
     def _with_final_sigmas(self, code_points: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """Puts ς for every Σ that ends a word: after a cased letter and before none, case-ignorable ones apart."""
@@ -166,7 +155,7 @@ class GraphNormalizer:
         final = tf.boolean_mask(sigmas, cased_neighbour(-1) & ~cased_neighbour(1))
         return tf.tensor_scatter_nd_update(code_points, final[:, None], tf.fill(tf.shape(final), FINAL_SIGMA))
 
-    def _expanded(self, code_points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _expanded(self, code_points: tf.Tensor, sources: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Lower-cases and decomposes; a character may become several."""
         differences = self._differences(code_points)
         in_sequence = differences >= _SEQUENCES
@@ -178,22 +167,28 @@ class GraphNormalizer:
         from_sequence = tf.gather(in_sequence, source)
         parts = tf.gather(tf.constant(self._sequence_values), tf.where(from_sequence, starts + part, 0))
         single = tf.gather(code_points + differences, source)
-        return tf.where(from_sequence, parts, single), tf.gather(rows, source)
+        return tf.where(from_sequence, parts, single), tf.gather(sources, source)
 
-    def _without_marks(self, code_points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _without_marks(
+        self, code_points: tf.Tensor, sources: tf.Tensor, rows: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Removes non-spacing marks, after putting the marks that stay into canonical order."""
         flags = self._flags(code_points)
 
-        def in_order() -> tuple[tf.Tensor, tf.Tensor]:
+        def in_order() -> tuple[tf.Tensor, ...]:
             classes = tf.cast(self._combining_class(code_points), tf.int64)
             new_row = rows != tf.concat([[-1], rows], axis=0)[:-1]
             runs = tf.cumsum(tf.cast((classes == 0) | new_row, tf.int64))
             order = tf.argsort(runs * 256 + classes, stable=True)
-            return tf.gather(code_points, order), tf.gather(flags, order)
+            kept = tf.gather(order, tf.where(~has_flag(tf.gather(flags, order), MARK))[:, 0])
+            # Sources stay in order even where characters changed places, so that offsets never run backwards.
+            return tf.gather(code_points, kept), tf.gather(sources, tf.sort(kept))
 
-        # Marks change places only within their own text, so `rows` stays as it is.
-        code_points, flags = tf.cond(tf.reduce_any(has_flag(flags, _MOVING)), in_order, lambda: (code_points, flags))
-        return _select(~has_flag(flags, MARK), code_points, rows)
+        return tf.cond(
+            tf.reduce_any(has_flag(flags, _MOVING)),
+            in_order,
+            lambda: _select(~has_flag(flags, MARK), code_points, sources),
+        )
 
     def _make_normalized_symbols(self, flags: np.ndarray, codes: Mapping[str, int]) -> np.ndarray:
         """Returns the symbols of characters that are in their final form."""
@@ -201,8 +196,8 @@ class GraphNormalizer:
         symbols[[ord(char) for char in codes]] = list(codes.values())
         alone = SPACE | PUNCTUATION | (CJK if self._normalizer.split_cjk else 0)
         symbols |= np.where(flags & alone, SYMBOL_ALONE, 0) | np.where(flags & SPACE, SYMBOL_SPACE, 0)
-        for number in range(len(self._special_tokens)):
-            symbols[MARKER_BASE + number] = SYMBOL_ALONE | SYMBOL_SPECIAL | number
+        for number in range(self._number_of_markers):
+            symbols[MARKER_BASE + number] = SYMBOL_ALONE | SYMBOL_KEPT | number
         return symbols
 
     def _make_symbols(
@@ -236,17 +231,6 @@ def has_flag(values: tf.Tensor, flag: int) -> tf.Tensor:
 def _select(mask: tf.Tensor, *tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     places = tf.where(mask)[:, 0]
     return tuple(tf.gather(tensor, places) for tensor in tensors)
-
-
-def _check_no_overlap(tokens: Sequence[str]) -> None:
-    for one in tokens:
-        for other in tokens:
-            for shift in range(1, len(one)):
-                common = min(len(one) - shift, len(other))
-                if one[shift : shift + common] == other[:common]:
-                    raise InputError(
-                        f"`special_tokens` must not be able to overlap in a text. Received: {one!r} and {other!r}"
-                    )
 
 
 def _make_flags() -> np.ndarray:

@@ -43,8 +43,8 @@ class GreedyPieces:
             starts: int64, `(words,)`, first character of each word.
             ends: int64, `(words,)`, the character after its last.
         """
-        trie = _TrieTensors(self._trie)
-        lengths, ids = _longest(trie, codes, starts, ends, self._trie.start_root)
+        trie = TrieTensors(self._trie)
+        lengths, ids = longest_pieces(trie, codes, starts, ends, self._trie.start_root)
         rest_starts = starts + lengths
         unfinished = tf.where((lengths > 0) & (rest_starts < ends))[:, 0]
         rest_places, rest_ids, stuck_rests = self._cut_rests(
@@ -59,7 +59,7 @@ class GreedyPieces:
             stuck,
         )
 
-    def _cut_rests(self, trie: "_TrieTensors", codes: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> Pieces:
+    def _cut_rests(self, trie: "TrieTensors", codes: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> Pieces:
         """Cuts the rests of words, at least a character each, into continuation pieces."""
         sizes = ends - starts
         rest_of = tf.repeat(tf.range(tf.size(sizes, tf.int64)), sizes)
@@ -67,7 +67,7 @@ class GreedyPieces:
         rest_starts = rest_ends - sizes
         walkers = tf.range(tf.size(rest_of, tf.int64))
         places = walkers + tf.gather(starts - rest_starts, rest_of)
-        lengths, ids = _longest(trie, codes, places, tf.gather(ends, rest_of), self._trie.continuation_root)
+        lengths, ids = longest_pieces(trie, codes, places, tf.gather(ends, rest_of), self._trie.continuation_root)
 
         def step(at, until, reached):
             reached = tf.tensor_scatter_nd_update(reached, at[:, None], tf.ones_like(at, tf.bool))
@@ -90,7 +90,7 @@ class GreedyPieces:
         return Pieces(tf.gather(places, pieces), tf.gather(ids, pieces), stuck)
 
 
-class _TrieTensors:
+class TrieTensors:
     """The trie's arrays as constants of the graph being built; both walks use the same ones."""
 
     def __init__(self, trie: PieceTrie) -> None:
@@ -100,8 +100,8 @@ class _TrieTensors:
         self.depths = tf.constant(trie.depths)
 
 
-def _longest(
-    trie: _TrieTensors, codes: tf.Tensor, places: tf.Tensor, ends: tf.Tensor, root: int
+def longest_pieces(
+    trie: TrieTensors, codes: tf.Tensor, places: tf.Tensor, ends: tf.Tensor, root: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns length (int64, 0 for none) and id of the longest piece at each place, up to its end."""
 

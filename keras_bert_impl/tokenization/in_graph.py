@@ -8,9 +8,10 @@ import tensorflow as tf
 from keras_bert_impl.tokenization.graph_normalizer import (
     SYMBOL_ALONE,
     SYMBOL_CODE,
+    SYMBOL_KEPT,
     SYMBOL_SPACE,
-    SYMBOL_SPECIAL,
     GraphNormalizer,
+    Symbols,
     has_flag,
 )
 from keras_bert_impl.tokenization.graph_pieces import GreedyPieces
@@ -39,16 +40,19 @@ class InGraphWordPiece(tf.Module):
         An int32 `tf.RaggedTensor`, `(batch, pieces)`, without `[CLS]` and `[SEP]`.
 
     Raises:
-        InputError: if the tokenizer's special tokens could overlap in a text.
+        InputError: if the tokenizer has more than 65,536 tokens to be kept whole.
     """
 
     def __init__(self, tokenizer: WordPieceTokenizer, name: str | None = None) -> None:
         super().__init__(name=name)
         trie = PieceTrie(tokenizer.start_pieces, tokenizer.continuation_pieces)
-        special_tokens = dict(zip(tokenizer.special_tokens, tokenizer.special_token_ids, strict=True))
-        self._normalizer = GraphNormalizer(tokenizer.normalizer, tuple(special_tokens), trie.codes)
+        special_tokens = tuple(dict.fromkeys(tokenizer.special_tokens))
+        added_tokens = tokenizer.added_tokens
+        self._normalizer = GraphNormalizer(tokenizer.normalizer, special_tokens, added_tokens, trie.codes)
         self._pieces = GreedyPieces(trie)
-        self._special_ids = np.array(list(special_tokens.values()), np.int32)
+        kept_tokens = (*special_tokens, *added_tokens)
+        self._kept_ids = np.array([tokenizer.start_pieces[token] for token in kept_tokens], np.int32)
+        self._kept_lengths = np.array([len(token) for token in kept_tokens], np.int64)
         self._unk_token_id = tokenizer.unk_token_id
         self._max_chars_per_word = tokenizer.max_chars_per_word
         signature = [tf.TensorSpec([None], tf.string, name="texts")]
@@ -61,34 +65,82 @@ class InGraphWordPiece(tf.Module):
         ids, row_splits = self._keeping(texts) if keep_special_tokens else self._plain(texts)
         return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
 
+    def with_offsets(
+        self, texts: Any, keep_special_tokens: bool = True
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the ids and where each piece starts and ends in its text, as `WordPieceTokenizer.encode` does.
+
+        Offsets count characters, as `tf.strings.substr(…, unit="UTF8_CHAR")` does; a byte sequence that is no UTF-8
+        is one character. To be called inside a `tf.function` or `tf.data.Dataset.map`: eagerly it is slow.
+
+        Args:
+            texts: string tensor, `(batch,)`, UTF-8.
+            keep_special_tokens: bool. Whether special tokens written in the text are kept whole.
+
+        Returns:
+            Three int32 `tf.RaggedTensor`, `(batch, pieces)`: ids, starts, ends.
+        """
+        with tf.device("/device:CPU:0"):
+            symbols = self._normalizer(tf.convert_to_tensor(texts, tf.string), keep_special_tokens)
+            word_starts, ids, places = self._cut(symbols)
+            row_splits = tf.searchsorted(places, symbols.row_splits, out_type=tf.int64)
+            # A piece goes on to the next piece or the next word.
+            size = tf.size(symbols.values, tf.int64)
+            is_boundary = tf.scatter_nd(
+                tf.concat([word_starts, places, [size]], axis=0)[:, None],
+                tf.ones([tf.size(word_starts) + tf.size(places) + 1], tf.int32),
+                [size + 1],
+            )
+            boundaries = tf.where(is_boundary > 0)[:, 0]
+            after = tf.gather(boundaries, tf.searchsorted(boundaries, places, side="right"))
+            starts = tf.gather(symbols.sources, places)
+            first = tf.gather(symbols.values, places)
+            is_kept = has_flag(first, SYMBOL_KEPT)
+            kept_lengths = tf.gather(tf.constant(self._kept_lengths), tf.where(is_kept, _codes(first), 0))
+            ends = tf.where(is_kept, starts + kept_lengths, tf.gather(symbols.sources, after - 1) + 1)
+
+            ragged = tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+            text_starts = tf.gather(symbols.raw_row_splits, ragged.value_rowids())
+            return (
+                ragged,
+                ragged.with_values(tf.cast(starts - text_starts, tf.int32)),
+                ragged.with_values(tf.cast(ends - text_starts, tf.int32)),
+            )
+
     def _tokenize(self, texts: tf.Tensor, keep_special_tokens: bool) -> tuple[tf.Tensor, tf.Tensor]:
         # Small integer work on strings: on a GPU it would only be slower.
         with tf.device("/device:CPU:0"):
-            symbols, row_splits = self._normalizer(texts, keep_special_tokens)
-            starts, ends = _words(symbols, row_splits)
-            first = tf.gather(symbols, starts)
-            is_special = has_flag(first, SYMBOL_SPECIAL)
-            too_long = ends - starts > self._max_chars_per_word
-            to_cut = tf.where(~(has_flag(first, SYMBOL_SPACE) | is_special | too_long))[:, 0]
-            pieces = self._pieces(_codes(symbols), tf.gather(starts, to_cut), tf.gather(ends, to_cut))
+            symbols = self._normalizer(texts, keep_special_tokens)
+            _, ids, places = self._cut(symbols)
+            return ids, tf.searchsorted(places, symbols.row_splits, out_type=tf.int64)
 
-            special = tf.where(is_special)[:, 0]
-            unknown = tf.concat([tf.where(too_long)[:, 0], tf.gather(to_cut, pieces.stuck)], axis=0)
-            ids_at = tf.scatter_nd(
-                tf.concat([pieces.places, tf.gather(starts, special), tf.gather(starts, unknown)], axis=0)[:, None],
-                1
-                + tf.concat(
-                    [
-                        pieces.ids,
-                        tf.gather(tf.constant(self._special_ids), _codes(tf.gather(first, special))),
-                        tf.fill(tf.shape(unknown), self._unk_token_id),
-                    ],
-                    axis=0,
-                ),
-                tf.shape(symbols, tf.int64),
-            )
-            places = tf.where(ids_at > 0)[:, 0]
-            return tf.gather(ids_at, places) - 1, tf.searchsorted(places, row_splits, out_type=tf.int64)
+    def _cut(self, symbols: Symbols) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the first symbols of all words, white space among them, the ids, and the first symbols of those."""
+        values = symbols.values
+        starts, ends = _words(values, symbols.row_splits)
+        first = tf.gather(values, starts)
+        is_kept = has_flag(first, SYMBOL_KEPT)
+        too_long = ends - starts > self._max_chars_per_word
+        to_cut = tf.where(~(has_flag(first, SYMBOL_SPACE) | is_kept | too_long))[:, 0]
+        pieces = self._pieces(_codes(values), tf.gather(starts, to_cut), tf.gather(ends, to_cut))
+
+        kept = tf.where(is_kept)[:, 0]
+        unknown = tf.concat([tf.where(too_long)[:, 0], tf.gather(to_cut, pieces.stuck)], axis=0)
+        ids_at = tf.scatter_nd(
+            tf.concat([pieces.places, tf.gather(starts, kept), tf.gather(starts, unknown)], axis=0)[:, None],
+            1
+            + tf.concat(
+                [
+                    pieces.ids,
+                    tf.gather(tf.constant(self._kept_ids), _codes(tf.gather(first, kept))),
+                    tf.fill(tf.shape(unknown), self._unk_token_id),
+                ],
+                axis=0,
+            ),
+            tf.shape(values, tf.int64),
+        )
+        places = tf.where(ids_at > 0)[:, 0]
+        return starts, tf.gather(ids_at, places) - 1, places
 
 
 def _words(symbols: tf.Tensor, row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -8,9 +8,10 @@ from keras_bert_impl.tokenization.unicode_tables import CODE_POINTS
 PAGE_BITS = 8
 PAGE_SIZE = 1 << PAGE_BITS
 
-# Special tokens found in a text travel as "code points" beyond Unicode's last one.
+# Tokens kept whole travel as "code points" beyond Unicode's last one.
 MARKER_BASE = CODE_POINTS
-TABLE_SIZE = CODE_POINTS + PAGE_SIZE
+MOST_MARKERS = 1 << 16
+TABLE_SIZE = CODE_POINTS + MOST_MARKERS
 
 
 class PageTable:

@@ -3,13 +3,20 @@
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.text_normalizer import TextNormalizer
-from keras_bert_impl.tokenization.tokenizer_config import FAST_FILE, read_fast_vocabulary, read_options, write_options
+from keras_bert_impl.tokenization.tokenizer_config import (
+    FAST_FILE,
+    read_added_tokens,
+    read_fast_vocabulary,
+    read_options,
+    with_added_tokens,
+    write_options,
+)
 from keras_bert_impl.tokenization.vocabulary_file import load_vocabulary, save_vocabulary
 
 __all__ = ["Encoding", "WordPieceTokenizer", "load_vocabulary"]
@@ -38,7 +45,9 @@ class WordPieceTokenizer:
     word that cannot be cut, or is too long, becomes the unknown token. No `[CLS]` or `[SEP]` is added.
 
     Special tokens that are written in the text (`"the [MASK] sat"`) are kept whole, wherever they stand; with
-    `keep_special_tokens=False` they are text like any other, as in the original.
+    `keep_special_tokens=False` they are text like any other, as in the original. Added tokens are kept whole
+    always. Both are looked for before anything else is done to the text, exactly as they are written, from left to
+    right, and where several begin at one place the longest is taken.
 
     The result depends on nothing but text, vocabulary and options: not on the Python version or the locale.
 
@@ -53,6 +62,8 @@ class WordPieceTokenizer:
         sep_token: string. The token that ends every segment.
         pad_token: string. The token that fills rows up.
         mask_token: string. The token to be predicted.
+        added_tokens: sequence of tokens of the vocabulary to be kept whole, such as `"[E1]"` or `"vitamin D"`.
+            Special tokens among them stay special.
 
     Attributes:
         special_tokens, special_token_ids: tuples, padding, unknown, first, separating, masked.
@@ -61,7 +72,8 @@ class WordPieceTokenizer:
         normalizer: the `TextNormalizer` that finds the words.
 
     Raises:
-        InputError: if the vocabulary lacks a special token or has a token twice, or the word limit is not positive.
+        InputError: if the vocabulary lacks a special or an added token or has a token twice, an added token could
+            not be written to a vocabulary file, or an option is not of its kind.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805); `tokenization.py` of the released code.
@@ -80,6 +92,7 @@ class WordPieceTokenizer:
         sep_token: str = "[SEP]",
         pad_token: str = "[PAD]",
         mask_token: str = "[MASK]",
+        added_tokens: Sequence[str] = (),
     ) -> None:
         self.vocabulary = tuple(vocabulary)
         self.lowercase = lowercase
@@ -92,11 +105,7 @@ class WordPieceTokenizer:
         self.pad_token = pad_token
         self.mask_token = mask_token
 
-        if isinstance(max_chars_per_word, bool) or not isinstance(max_chars_per_word, int) or max_chars_per_word < 1:
-            raise InputError(
-                "`max_chars_per_word` must be a positive whole number. "
-                f"Received: max_chars_per_word={max_chars_per_word!r}"
-            )
+        self._check_options()
         self.start_pieces = {token: index for index, token in enumerate(self.vocabulary)}
         self._check_vocabulary()
         self.special_tokens = (pad_token, unk_token, cls_token, sep_token, mask_token)
@@ -104,6 +113,8 @@ class WordPieceTokenizer:
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id, self.mask_token_id = (
             self.special_token_ids
         )
+
+        self.added_tokens = self._checked_added_tokens(added_tokens)
 
         self.normalizer = TextNormalizer(
             lowercase=lowercase,
@@ -117,8 +128,8 @@ class WordPieceTokenizer:
         }
         self._longest_start = max(map(len, self.start_pieces))
         self._longest_continuation = max(map(len, self.continuation_pieces), default=0)
-        longest_first = sorted(set(self.special_tokens), key=lambda token: (-len(token), token))
-        self._special_token = re.compile("|".join(map(re.escape, longest_first)))
+        self._kept_tokens = _any_of([*self.special_tokens, *self.added_tokens])
+        self._added_tokens = _any_of(self.added_tokens) if self.added_tokens else None
         self._word_pieces = _Cache(self._cut_word)
         self._stretch_pieces = _Cache(self._cut_stretch)
         self._stretch_ids = _Cache(self._stretch_to_ids)
@@ -126,9 +137,7 @@ class WordPieceTokenizer:
     @classmethod
     def from_vocab_file(cls, path: str | os.PathLike[str], **options: Any) -> Self:
         """Builds the tokenizer from a vocabulary file, one token per line; see `load_vocabulary` for the checks."""
-        names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-        special_tokens = [options.get(name, f"[{name.removesuffix('_token').upper()}]") for name in names]
-        return cls(load_vocabulary(path, special_tokens=special_tokens), **options)
+        return cls(load_vocabulary(path, special_tokens=_special_tokens(options)), **options)
 
     @classmethod
     def from_pretrained(cls, directory: str | os.PathLike[str], **options: Any) -> Self:
@@ -142,14 +151,17 @@ class WordPieceTokenizer:
         options = {**read_options(folder), **options}
         if not (folder / "vocab.txt").is_file() and (folder / FAST_FILE).is_file():
             return cls(read_fast_vocabulary(folder), **options)
-        return cls.from_vocab_file(folder / "vocab.txt", **options)
+        added = read_added_tokens(folder)
+        required = [token for token in _special_tokens(options) if token not in added]
+        vocabulary = load_vocabulary(folder / "vocab.txt", special_tokens=required)
+        return cls(with_added_tokens(vocabulary, added, folder), **options)
 
     def save_pretrained(self, directory: str | os.PathLike[str]) -> None:
         """Writes `vocab.txt` and `tokenizer_config.json` into the directory, which is made if absent."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         save_vocabulary(self.vocabulary, folder / "vocab.txt")
-        write_options(self.options, folder)
+        write_options(self.options, {token: self.start_pieces[token] for token in self.added_tokens}, folder)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -164,6 +176,7 @@ class WordPieceTokenizer:
             "sep_token": self.sep_token,
             "pad_token": self.pad_token,
             "mask_token": self.mask_token,
+            "added_tokens": self.added_tokens,
         }
 
     @property
@@ -193,7 +206,7 @@ class WordPieceTokenizer:
         """Returns the ids of the pieces: the fast way, where offsets are not wanted."""
         ids: list[int] = []
         stretch_ids = self._stretch_ids
-        for part, _, special_id in self._parts(text, keep_special_tokens):
+        for part, _, special_id in self.parts(text, keep_special_tokens):
             if special_id is not None:
                 ids.append(special_id)
                 continue
@@ -212,7 +225,7 @@ class WordPieceTokenizer:
         """
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
-        for part, begin, special_id in self._parts(text, keep_special_tokens):
+        for part, begin, special_id in self.parts(text, keep_special_tokens):
             if special_id is not None:
                 ids.append(special_id)
                 offsets.append((begin, begin + len(part)))
@@ -223,6 +236,19 @@ class WordPieceTokenizer:
                     ids.append(token_id)
                     offsets.append((start + shift, end + shift))
         return Encoding(ids, [self.vocabulary[token_id] for token_id in ids], offsets)
+
+    def parts(self, text: str, keep_special_tokens: bool = True) -> Iterator[tuple[str, int, int | None]]:
+        """Yields stretches of text and tokens kept whole, each with its start and, if kept whole, its id."""
+        if not isinstance(text, str):
+            raise InputError(f"`text` must be a string. Received: {type(text).__name__}")
+        start = 0
+        kept_tokens = self._kept_tokens if keep_special_tokens else self._added_tokens
+        if kept_tokens is not None:
+            for match in kept_tokens.finditer(text):
+                yield text[start : match.start()], start, None
+                yield match[0], match.start(), self.start_pieces[match[0]]
+                start = match.end()
+        yield text[start:], start, None
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Returns readable text: pieces of a word joined, words separated by spaces.
@@ -249,24 +275,37 @@ class WordPieceTokenizer:
             twice = next(token for index, token in enumerate(self.vocabulary) if self.start_pieces[token] != index)
             raise InputError(f"`vocabulary` must not have a token twice. Received: {twice!r}")
 
+    def _check_options(self) -> None:
+        for option in ("lowercase", "strip_accents", "split_cjk"):
+            value = getattr(self, option)
+            if not isinstance(value, bool) and not (option == "strip_accents" and value is None):
+                rule = "True, False or None" if option == "strip_accents" else "True or False"
+                raise InputError(f"`{option}` must be {rule}. Received: {option}={value!r}")
+        limit = self.max_chars_per_word
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InputError(
+                f"`max_chars_per_word` must be a positive whole number. Received: max_chars_per_word={limit!r}"
+            )
+
+    def _checked_added_tokens(self, added_tokens: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(added_tokens, str):
+            raise InputError(f"`added_tokens` must be a list of tokens. Received: added_tokens={added_tokens!r}")
+        for token in added_tokens:
+            if not isinstance(token, str) or token not in self.start_pieces:
+                raise InputError(f"`added_tokens` must be tokens of the vocabulary. Received: {token!r}")
+            if token != token.strip() or "\n" in token:
+                raise InputError(
+                    "`added_tokens` must neither begin nor end with white space nor have line ends. "
+                    f"Received: {token!r}"
+                )
+        return tuple(sorted(set(added_tokens) - set(self.special_tokens), key=self.start_pieces.__getitem__))
+
     def _special_id(self, token: str) -> int:
         if not token or token not in self.start_pieces:
             raise InputError(
                 f"`vocabulary` must contain the special token {token!r}. Received: a vocabulary without it"
             )
         return self.start_pieces[token]
-
-    def _parts(self, text: str, keep_special_tokens: bool) -> Iterator[tuple[str, int, int | None]]:
-        """Yields stretches of text and special tokens, each with its start and, if special, its id."""
-        if not isinstance(text, str):
-            raise InputError(f"`text` must be a string. Received: {type(text).__name__}")
-        start = 0
-        if keep_special_tokens:
-            for match in self._special_token.finditer(text):
-                yield text[start : match.start()], start, None
-                yield match[0], match.start(), self.start_pieces[match[0]]
-                start = match.end()
-        yield text[start:], start, None
 
     def _stretch_to_ids(self, stretch: str) -> tuple[int, ...]:
         word_pieces = self._word_pieces
@@ -297,6 +336,17 @@ class WordPieceTokenizer:
             pieces.append((known[word[start:end]], start, end))
             start, known, longest = end, self.continuation_pieces, self._longest_continuation
         return tuple(pieces)
+
+
+def _special_tokens(options: Mapping[str, Any]) -> list[str]:
+    """Returns the special tokens that a tokenizer with these options has."""
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    return [options.get(name, f"[{name.removesuffix('_token').upper()}]") for name in names]
+
+
+def _any_of(tokens: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(set(tokens), key=lambda token: (-len(token), token))
+    return re.compile("|".join(map(re.escape, longest_first)))
 
 
 class _Cache(dict[str, tuple]):

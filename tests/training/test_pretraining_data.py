@@ -97,9 +97,7 @@ def test_folders_and_lengths_must_fit(folder, tmp_path):
     shutil.copytree(folder / "records", tmp_path / "records")
     (tmp_path / "records" / "train" / "32").rename(tmp_path / "records" / "train" / "64")
     data = open_data(tmp_path / "records")
-    with pytest.raises(
-        InputError, match=r"records of the length that their folder is named by. .*with records of"
-    ):
+    with pytest.raises(InputError, match=r"records of the length that their folder is named by. .*with records of"):
         data.examples("train", 64)
     with pytest.raises(InputError, match=r"`data` must have held-out examples of length 64. Received: .*has none"):
         data.examples("held_out", 64)

@@ -94,3 +94,14 @@ def test_what_was_changed_in_the_text_is_said(tmp_path: Path):
     learn_vocab(settings, say=said.append)
     assert "Not UTF-8 and replaced by U+FFFD: 1 place." in said
     assert "Longer than 1,000 characters and cut: 1 line." in said
+
+
+def test_slots_to_keep_free_and_the_share_of_characters_are_settings(tmp_path: Path):
+    settings = config(tmp_path, size=60, unused=3)
+    assert learn_vocab(settings).read_text(encoding="utf-8").split()[:5] == [
+        *("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]")
+    ]
+    for change in ({"unused": -1}, {"character_coverage": 0.0}, {"character_coverage": 1.5}):
+        (name,) = change
+        with pytest.raises(InputError, match=rf"`{name}` must be a number"):
+            config(tmp_path, **change)

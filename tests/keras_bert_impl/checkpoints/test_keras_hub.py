@@ -617,6 +617,14 @@ def test_a_tokenizer_that_is_no_bert_s_is_refused(written, values, message):
         keras_hub_tokenizer(written)
 
 
+def test_added_tokens_are_refused(tmp_path):
+    tokenizer = WordPieceTokenizer([*VOCABULARY, "<tag>"], added_tokens=["<tag>"])
+    model = BertEncoder(small_config(vocab_size=len(VOCABULARY) + 1))
+    with pytest.raises(InputError, match=r"must have no added tokens, .*Received: added_tokens=\['<tag>'\]"):
+        write_keras_hub(tmp_path / "new", model, tokenizer)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_tokenizer_of_another_class_is_refused(written):
     change_json(written / "tokenizer.json", lambda content: content.update(registered_name="keras_hub>GPT2Tokenizer"))
     with pytest.raises(InputError, match=r"must hold a KerasHub BertTokenizer.*'GPT2Tokenizer'"):

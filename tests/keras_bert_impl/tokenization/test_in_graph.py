@@ -1,5 +1,4 @@
 import json
-import lzma
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import keras
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -109,10 +107,11 @@ def test_no_text_makes_it_crawl(in_graph, tokenizer, text):
     assert ids.to_list() == [tokenizer.encode_ids(text)]
 
 
-def test_rejects_special_tokens_that_could_overlap(vocabulary):
-    tokenizer = WordPieceTokenizer([*vocabulary, "xyx"], mask_token="xyx")
-    with pytest.raises(InputError, match=r"`special_tokens` must not be able to overlap.*Received: 'xyx' and 'xyx'"):
-        InGraphWordPiece(tokenizer)
+@pytest.mark.parametrize("text", ["xyxyx", "xyxyxyx yx", "xyxxyx", "xxxxx", "xy", "a[MASK]xyxyxx", "xyx" * 5000 + "yx"])
+def test_overlapping_tokens_are_taken_from_left_to_right(vocabulary, text):
+    tokenizer = WordPieceTokenizer([*vocabulary, "xyx", "xx"], mask_token="xyx", added_tokens=["xx"])
+    ids = InGraphWordPiece(tokenizer)(tf.constant([text, "yx", text]))
+    assert ids.to_list() == [tokenizer.encode_ids(text), tokenizer.encode_ids("yx"), tokenizer.encode_ids(text)]
 
 
 def test_other_special_tokens_are_found_longest_first(vocabulary):
@@ -149,26 +148,8 @@ def test_export_runs_in_a_graph_session_with_core_ops_only(tmp_path, in_graph, t
     assert foreign_modules == []
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["uncased", "cased", "chinese"])
-def test_equals_the_original_on_every_golden_text(shared, name):
-    path = shared / "data" / "vocab" / f"bert-base-{name}-vocab.txt"
-    tokenizer = WordPieceTokenizer.from_vocab_file(path, lowercase=name != "cased")
-    in_graph = InGraphWordPiece(tokenizer)
-    for file in ("golden_tokenization", "golden_tokenization_fuzz"):
-        with lzma.open(shared / "data" / "bert_original" / f"{file}.json.xz") as golden:
-            examples = json.load(golden)
-        expected = [example[name] for example in examples]
-        together = in_graph([example["text"] for example in examples], keep_special_tokens=False).to_list()
-        alone = [in_graph([example["text"]], keep_special_tokens=False).to_list()[0] for example in examples]
-        for all_ids in (together, alone):
-            assert [[tokenizer.vocabulary[i] for i in ids] for ids in all_ids] == expected
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("form, end", [("{0}", 0x110000), ("A{0}B Σ{0}Σ a\u302e{0}\u1161", 0x20000)])
-def test_equals_the_python_form_on_every_code_point(in_graph, tokenizer, form, end):
-    code_points = [*range(0xD800), *range(0xE000, end)]
-    for start in range(0, len(code_points), 1 << 16):
-        texts = [form.format(chr(code_point)) for code_point in code_points[start : start + (1 << 16)]]
-        assert in_graph(texts).to_list() == [tokenizer.encode_ids(text) for text in texts]
+def test_equals_the_python_form_on_every_code_point_between_others(in_graph, tokenizer):
+    code_points = [*range(0xD800), *range(0xE000, 0x20000)]
+    texts = [f"A{chr(code_point)}B Σ{chr(code_point)}Σ a\u302e{chr(code_point)}\u1161" for code_point in code_points]
+    assert in_graph(texts).to_list() == [tokenizer.encode_ids(text) for text in texts]

@@ -7,6 +7,7 @@ import pytest
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization import vocabulary as vocabulary_module
+from keras_bert_impl.tokenization import word_counts
 from keras_bert_impl.tokenization.vocabulary import learn_vocabulary
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -68,6 +69,10 @@ def test_characters_that_are_seen_come_before_those_that_may_be():
     assert said[-2].startswith("1 rare character gets no token (25.00% of the text's characters), ")
 
 
+def test_characters_that_stand_alone_get_no_token_for_the_inside_of_words():
+    assert set(learn_vocabulary(["中文 ひ, 中"], 100)[5:]) == {"中", "文", "ひ", "##ひ", ","}
+
+
 def test_number_signs_are_characters_like_others():
     vocabulary = learn_vocabulary(["# ## a#b"], 100)
     assert {"#", "a", "b"} <= set(vocabulary)
@@ -122,24 +127,57 @@ def test_result_depends_on_neither_hash_seed_nor_threads(tmp_path):
     assert len(outputs) == 1
 
 
-def test_memory_bounds_change_nothing_while_words_are_few(monkeypatch):
+@pytest.mark.parametrize("bound", ["_MOST_STRETCHES", "_MOST_CHARACTERS"])
+def test_memory_bounds_change_nothing_while_words_are_few(monkeypatch, bound):
     lines = made_up_lines()
     expected = learn_vocabulary(lines, 300)
-    monkeypatch.setattr(vocabulary_module, "_MOST_STRETCHES", 100)
+    monkeypatch.setattr(word_counts, bound, 100)
     assert learn_vocabulary(lines, 300) == expected
 
 
-def test_rarest_words_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(vocabulary_module, "_MOST_STRETCHES", 10)
-    monkeypatch.setattr(vocabulary_module, "_MOST_WORDS", 50)
-    lines = [f"often w{number}" for number in range(1000)]
-    assert "often" in learn_vocabulary(lines, 60)
+def test_pieces_are_learnt_from_the_most_frequent_words_where_all_are_too_long(monkeypatch):
+    lines = ["often often often", "rare rare", "seldom"]
+    assert {"often", "rare", "seldom"} <= set(learn_vocabulary(lines, 100, min_frequency=1))
+    monkeypatch.setattr(vocabulary_module, "_MOST_CHARACTERS", 9)
+    said = []
+    learnt = learn_vocabulary(lines, 100, min_frequency=1, say=said.append)
+    assert {"often", "rare", "s", "##m"} <= set(learnt)
+    assert "seldom" not in learnt
+    assert said[0] == "pieces are learnt from the 2 most frequent of 3 different words (83.33% of the text)"
+
+
+def test_unused_tokens_stand_where_the_released_vocabularies_have_them():
+    vocabulary = learn_vocabulary(made_up_lines(), 200, unused=99)
+    assert len(vocabulary) == 200
+    assert vocabulary[:2] == ["[PAD]", "[unused0]"]
+    assert vocabulary[99:104] == ["[unused98]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert vocabulary[104:] == learn_vocabulary(made_up_lines(), 101)[5:]
+
+
+def test_rare_characters_are_unknown_below_full_coverage_and_it_says_so():
+    said = []
+    # 1000 characters: 600 a, 300 b, 60 中, 39 文, 1 é.
+    lines = ["ab " * 300, "a " * 300, "中" * 60, "文" * 39, "é"]
+    settings = {"strip_accents": False, "min_frequency": 1}
+    assert set(learn_vocabulary(lines, 30, **settings)[5:]) == {"a", "##b", "b", "##a", "ab", "中", "文", "é", "##é"}
+    learnt = learn_vocabulary(lines, 30, character_coverage=0.96, say=said.append, **settings)
+    assert set(learnt[5:]) == {"a", "##b", "b", "##a", "ab", "中"}
+    assert said[0] == "3 of 5 different characters get tokens; the others, 4.000% of the text, make their words unknown"
+    assert "文" in learn_vocabulary(lines, 30, character_coverage=0.961, **settings)
+    assert WordPieceTokenizer(learnt).tokenize("ab文 éa中") == ["ab", "[UNK]", "[UNK]", "中"]
 
 
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"size": 5}, r"`size` must be more than 5, the special tokens. Received: size=5"),
+        ({"size": 15, "unused": 10}, r"`size` must be more than 15, the special and the unused tokens. .*size=15"),
+        ({"size": 50, "unused": -1}, r"`unused` must be at least 0. Received: unused=-1"),
+        (
+            {"size": 50, "character_coverage": 0},
+            r"`character_coverage` must be more than 0 and at most 1. Received: character_coverage=0",
+        ),
+        ({"size": 50, "character_coverage": 1.5}, r"`character_coverage` must be.*character_coverage=1.5"),
         ({"size": 50, "min_frequency": 0}, r"`min_frequency` must be at least 1. Received: min_frequency=0"),
         ({"size": 50, "texts": ["", " \n"]}, r"`texts` must contain words to learn a vocabulary from. Received: none"),
     ],

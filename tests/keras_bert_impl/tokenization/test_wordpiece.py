@@ -1,5 +1,4 @@
 import json
-import lzma
 import os
 import pickle
 import subprocess
@@ -240,17 +239,3 @@ def test_result_depends_on_neither_locale_nor_tensorflow():
     environment = {**os.environ, "LC_ALL": "tr_TR.UTF-8"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == r"['i', '##i', 'i', '##i', '\u0131', '##i'] False False"
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["uncased", "cased", "chinese"])
-@pytest.mark.parametrize("file", ["golden_tokenization", "golden_tokenization_fuzz"])
-def test_equals_the_original_on_every_golden_text(shared, name, file):
-    path = shared / "data" / "vocab" / f"bert-base-{name}-vocab.txt"
-    tokenizer = WordPieceTokenizer.from_vocab_file(path, lowercase=name != "cased")
-    with lzma.open(shared / "data" / "bert_original" / f"{file}.json.xz") as golden:
-        examples = json.load(golden)
-    for example in examples:
-        text = example["text"]
-        assert tokenizer.tokenize(text, keep_special_tokens=False) == example[name]
-        assert tokenizer.encode(text, keep_special_tokens=False).tokens == example[name]
