@@ -203,8 +203,11 @@ def test_refuses_other_suffixes(model, tmp_path, form):
 
 
 def test_refuses_a_directory_without_a_vocabulary_or_an_encoder(model, tmp_path):
-    with pytest.raises(ValueError, match=r"`model` must be a model or run directory with a vocabulary\. Received: "):
+    with pytest.raises(ValueError, match=r"Received: '.*absent', which is not there"):
         drawn(tmp_path / "absent", tmp_path, "the cat")
+    BertEncoder(small_config()).save_pretrained(tmp_path / "wordless")
+    with pytest.raises(ValueError, match=r"`model` must be a model or run directory with a vocabulary\. Received: "):
+        drawn(tmp_path / "wordless", tmp_path, "the cat")
     WordPieceTokenizer(VOCABULARY).save_pretrained(tmp_path / "no_encoder")
     with pytest.raises(ValueError, match=r"which has no config\.json"):
         drawn(tmp_path / "no_encoder", tmp_path, "the cat")
