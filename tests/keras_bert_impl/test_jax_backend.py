@@ -50,6 +50,7 @@ def test_layers_and_models_pass_their_tests(path):
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", TESTS / path)
 
 
+@pytest.mark.slow
 def test_weights_travel_to_jax_and_back_and_give_the_same_outputs(tmp_path):
     model, batch = draw_weights(BertPretrainer(small_config())), small_batch()
     model.save_pretrained(tmp_path / "theirs")

@@ -134,7 +134,9 @@ def differences(build, optimizer, epsilon, jit):
     return {v.path: np.abs(arrays(v) - expected[v.path]).max() for v in model.trainable_variables}
 
 
-jit_off_and_on = pytest.mark.parametrize("jit", [False, True], ids=["no_jit", "jit"])
+jit_off_and_on = pytest.mark.parametrize(
+    "jit", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["no_jit", "jit"]
+)
 optimizers = pytest.mark.parametrize("optimizer", OPTIMIZERS)
 
 
@@ -147,6 +149,7 @@ def test_every_variable_of_an_encoder_takes_the_dense_step(optimizer, jit):
     assert {path: difference for path, difference in found.items() if not difference <= 1e-6} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer,jit", [("Adam", False), ("AdamW", True)])
 def test_tables_of_an_encoder_take_the_dense_step_with_the_stock_epsilon_too(optimizer, jit):
     found = differences(encoder, optimizer, STOCK_EPSILON, jit)

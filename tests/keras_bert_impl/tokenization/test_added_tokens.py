@@ -164,6 +164,7 @@ def test_rejects_added_tokens_that_cannot_be_used(vocabulary, added, message):
         WordPieceTokenizer([*vocabulary, " x", "x\ny"], added_tokens=added)
 
 
+@pytest.mark.slow
 def test_rejects_more_tokens_than_a_graph_has_markers_for(vocabulary):
     many = [f"<{number}>" for number in range(65532)]
     tokenizer = WordPieceTokenizer([*vocabulary, *many], added_tokens=many)

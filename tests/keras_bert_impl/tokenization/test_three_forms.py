@@ -109,6 +109,7 @@ def test_offsets_of_generated_texts_slice_them_in_order(forms):
         assert_offsets_slice_in_order(forms[0], text)
 
 
+@pytest.mark.slow
 def test_offsets_in_the_graph_are_those_of_python(forms):
     tokenizer, *in_graph = forms
     texts = [
@@ -150,7 +151,8 @@ def test_forms_agree_on_every_code_point_alone(forms, end):
             np.testing.assert_array_equal(ids.values, [token_id for row in expected for token_id in row])
 
 
-@pytest.mark.parametrize("lowercase", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lowercase", [True, False])
 def test_every_code_point_is_normalised_alike_in_python_and_in_the_graph_and_as_it_always_was(lowercase):
     words = list(words_of_code_points(lowercase))
     assert checksum(words) == CHECKSUMS[lowercase]
@@ -177,10 +179,12 @@ def run_under(locale, code):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("locale", ["tr_TR.UTF-8", pytest.param("C", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "C"])
 def test_no_locale_changes_what_a_code_point_gives(locale):
     assert run_under(locale, PRINT_CHECKSUMS) == f"{CHECKSUMS[True]} {CHECKSUMS[False]}"
 
 
+@pytest.mark.slow
 def test_all_forms_agree_under_a_turkish_locale():
     assert run_under("tr_TR.UTF-8", OTHER_LOCALE) == "[[5, 5, 7, 5, 9, 5, 6, 7, 6], [9], [5], [9]]"
