@@ -54,6 +54,7 @@ def test_the_screen_shows_our_words_only(way):
             assert done.err == "", name
 
 
+@pytest.mark.slow
 def test_a_users_mistake_shows_one_line_only(way):
     folder, _ = way
     for command in (["fill-mask", "nope", "a [MASK]"], ["pretrain", "--data", "nope", "--run", "r"], ["serve", "nope"]):

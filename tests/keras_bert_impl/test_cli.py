@@ -259,7 +259,14 @@ def test_output_that_has_content_is_refused(mistake, corpus, vocab, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-@pytest.mark.parametrize("name,content", [("run.json", "{"), ("config.json", "[]"), ("run.json", None)])
+@pytest.mark.parametrize(
+    "name,content",
+    [
+        ("run.json", "{"),
+        pytest.param("config.json", "[]", marks=pytest.mark.slow),
+        pytest.param("run.json", None, marks=pytest.mark.slow),
+    ],
+)
 def test_a_damaged_run_directory_is_a_sentence(mistake, data, tmp_path, name, content):
     model = '{"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1}'
     run = ["--data", data, "--run", tmp_path / "run", "--steps", 1, "--batch-size", 2, "--model", model]

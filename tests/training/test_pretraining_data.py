@@ -85,6 +85,7 @@ def test_a_record_damaged_in_the_middle_is_a_sentence_though_read_by_tensorflow(
         pretrain(small_config(tmp_path / "records", tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_records_that_changed_are_another_run(folder, tmp_path):
     shutil.copytree(folder / "records", tmp_path / "records")
     pretrain(small_config(tmp_path / "records", tmp_path / "run"))
