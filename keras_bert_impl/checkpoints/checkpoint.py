@@ -8,6 +8,9 @@ from keras_bert_impl.checkpoints.architecture import HEADS, PARTS, Shape, part_o
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 
+WEIGHT_DTYPES = ("float32", "float16", "bfloat16")
+"""What weights may be stored in; anything else is a code that stands for them, or would be cut."""
+
 # Hugging Face's names for labels that were never given any.
 _PLAIN_LABEL = "LABEL_{}"
 

@@ -11,10 +11,9 @@ import h5py
 import ml_dtypes
 import numpy as np
 
-from keras_bert_impl.checkpoints.checkpoint import StoredTensor
+from keras_bert_impl.checkpoints.checkpoint import WEIGHT_DTYPES, StoredTensor
 from keras_bert_impl.errors import InputError
 
-_FLOATS = ("float32", "float16", "bfloat16")
 # What h5py raises over a damaged file, by where the damage is.
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
 
@@ -44,9 +43,9 @@ def open_hdf5(file: Path, opener: Callable[[], Any] | None = None) -> list[Store
 
 def check_float(tensor: StoredTensor, file: Path) -> None:
     """Raises `InputError` unless an array holds weights as they are, not whole numbers that stand for them."""
-    if tensor.dtype not in _FLOATS:
+    if tensor.dtype not in WEIGHT_DTYPES:
         raise InputError(
-            f"`path` must hold weights in {', '.join(_FLOATS)}. Received: {str(file)!r}, {tensor.name} is "
+            f"`path` must hold weights in {', '.join(WEIGHT_DTYPES)}. Received: {str(file)!r}, {tensor.name} is "
             f"{tensor.dtype}"
         )
 

@@ -4,12 +4,11 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_bert_impl.checkpoints.architecture import HEADS, Shape, part_of
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint, checked_parts
+from keras_bert_impl.checkpoints.checkpoint import WEIGHT_DTYPES, Checkpoint, checked_parts
 from keras_bert_impl.checkpoints.load_report import LoadReport, WrongShape, listed, remedy
 from keras_bert_impl.errors import InputError
 
 _HALF = ("float16", "bfloat16")
-_DTYPES = ("float32", *_HALF)
 
 
 def compare(checkpoint: Checkpoint, expected: dict[str, Shape]) -> LoadReport:
@@ -93,9 +92,9 @@ def read_into(checkpoint: Checkpoint, places: dict[str, Any]) -> None:
 
 def _check_dtypes(checkpoint: Checkpoint, expected: dict[str, Shape]) -> None:
     for key, tensor in checkpoint.tensors.items():
-        if key in expected and tensor.dtype not in _DTYPES:
+        if key in expected and tensor.dtype not in WEIGHT_DTYPES:
             raise InputError(
-                f"`path` must hold weights in {', '.join(_DTYPES)}. "
+                f"`path` must hold weights in {', '.join(WEIGHT_DTYPES)}. "
                 f"Received: {checkpoint.source!r}, {tensor.name} is {tensor.dtype}"
             )
 

@@ -9,18 +9,16 @@ from keras_bert_impl.checkpoints.checkpoint import Checkpoint, StoredTensor
 from keras_bert_impl.checkpoints.places import Place, places
 
 
-def checkpoint_of(model: Any, source: str | None = None, format: str = "memory") -> Checkpoint:
+def checkpoint_of(model: Any) -> Checkpoint:
     """Returns a model of this package as a checkpoint, so that others can be made from its weights.
 
     Args:
         model: a `PretrainedModel`. Its weights are read when the checkpoint's tensors are.
-        source: what messages call it; its class and name when not given.
-        format: of `Checkpoint.format`.
     """
     settings = model.head_settings()
     return Checkpoint(
-        source=source or f"{type(model).__name__} {model.name!r}",
-        format=format,
+        source=f"{type(model).__name__} {model.name!r}",
+        format="memory",
         config=model.config,
         tensors={key: _stored(key, place) for key, place in places(model).items()},
         architecture=model.architecture,
