@@ -18,7 +18,7 @@ class Finished:
 
 def keras_bert(*arguments: object, cwd: Path | None = None, timeout: float = 300) -> Finished:
     """Runs one command to its end."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("TF_CPP_MIN_LOG_LEVEL", "PYTHONWARNINGS")}
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     done = subprocess.run(
         [sys.executable, "-m", "keras_bert_console", *map(str, arguments)],
         cwd=cwd,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as the command line has it
+os.environ.pop("PYTHONWARNINGS", None)  # tests read the warnings of the processes they start
 
 import pytest
 
