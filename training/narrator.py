@@ -49,8 +49,13 @@ def _losses(line: Line) -> str:
     training = f"MLM loss {line['mlm_loss']:.3f} in training"
     if "held_out_mlm_loss" not in line:
         return f"{training}, accuracy {line['mlm_accuracy']:.1%}"
-    return (
+    told = (
         f"{training}, {line['held_out_mlm_loss']:.3f} held out (unigram {line['held_out_unigram_loss']:.3f}), "
-        f"accuracy {line['held_out_mlm_accuracy']:.1%}; NSP accuracy {line['held_out_nsp_accuracy']:.1%} "
-        f"(always the commoner label: {line['held_out_nsp_majority_share']:.1%})"
+        f"accuracy {line['held_out_mlm_accuracy']:.1%}"
     )
+    if "held_out_nsp_accuracy" in line:
+        told += (
+            f"; NSP accuracy {line['held_out_nsp_accuracy']:.1%} "
+            f"(always the commoner label: {line['held_out_nsp_majority_share']:.1%})"
+        )
+    return told

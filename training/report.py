@@ -4,7 +4,7 @@ import importlib.util
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ _COLUMNS = {
     "True next": ("nsp_true_next_share", "{:.1%}"),
     "Random next": ("nsp_random_next_share", "{:.1%}"),
     "Predicted tokens": ("predicted_tokens", "{:,}"),
-    "Pairs": ("examples", "{:,}"),
+    "Examples": ("examples", "{:,}"),
 }
 _TRAINING, _HELD_OUT, _PLATEAU = "#7a7f93", "#b3261e", "#2c6e49"
 
@@ -45,12 +45,15 @@ def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, A
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).from_string(
         _TEMPLATE.read_text(encoding="utf-8")
     )
+    records = metrics["held_out"]
+    # Without next-sentence prediction there are no figures of it.
+    columns = [title for title, (name, _) in _COLUMNS.items() if all(name in record for record in records.values())]
     html = template.render(
         title=f"Pretraining {config.run}",
         summary=_summary(config, lines, metrics),
         best_step=metrics["best_step"],
-        columns=list(_COLUMNS),
-        rows=[[length, *_cells(record)] for length, record in metrics["held_out"].items()],
+        columns=columns,
+        rows=[[length, *_cells(record, columns)] for length, record in records.items()],
         curves=draw_curves(lines),
         settings=list(_settings(config)),
     )
@@ -82,16 +85,25 @@ def curves_figure(lines: Sequence[dict[str, Any]]) -> Any:
     """Returns the matplotlib figure of `draw_curves`."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 11), layout="constrained")
-    axes = figure.subplots(4, 2).flatten()
-    _draw(axes[0], lines, "Loss (MLM and NSP)", "loss")
-    _draw(axes[1], lines, "Learning rate", "learning_rate")
-    _draw(axes[2], lines, "MLM loss", "mlm_loss", "unigram model", lambda line: line.get("held_out_unigram_loss"))
-    _draw(axes[3], lines, "MLM accuracy", "mlm_accuracy")
-    _draw(axes[4], lines, "NSP loss", "nsp_loss", "label shares", _label_entropy)
-    _draw(axes[5], lines, "NSP accuracy", "nsp_accuracy", "commoner label", _majority_share)
-    _draw(axes[6], lines, "Examples per second", "examples_per_second")
-    axes[7].set_axis_off()
+    pictures: list[tuple[Any, ...]] = [
+        ("Loss (MLM and NSP)", "loss"),
+        ("Learning rate", "learning_rate"),
+        ("MLM loss", "mlm_loss", "unigram model", lambda line: line.get("held_out_unigram_loss")),
+        ("MLM accuracy", "mlm_accuracy"),
+        ("NSP loss", "nsp_loss", "label shares", _label_entropy),
+        ("NSP accuracy", "nsp_accuracy", "commoner label", _majority_share),
+        ("Examples per second", "examples_per_second"),
+    ]
+    if all("nsp_loss" not in line for line in lines):  # The whole loss is that of MLM.
+        pictures = [picture for picture in pictures if "NSP" not in picture[0]]
+    rows = -(-len(pictures) // 2)
+    figure = Figure(figsize=(10, 2.75 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2).flatten()
+    for place, picture in itertools.zip_longest(axes, pictures):
+        if picture:
+            _draw(place, lines, *picture)
+        else:
+            place.set_axis_off()
     return figure
 
 
@@ -156,8 +168,8 @@ def _summary(config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: d
     return f"{metrics['steps']:,} steps of BERT pretraining on {config.data}: {phases} of the steps.{speed}"
 
 
-def _cells(record: dict[str, Any]) -> list[str]:
-    return [form.format(record[name]) for name, form in _COLUMNS.values()]
+def _cells(record: dict[str, Any], columns: Iterable[str]) -> list[str]:
+    return [form.format(record[name]) for name, form in (_COLUMNS[title] for title in columns)]
 
 
 def _settings(config: PretrainConfig) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,13 @@ def test_like_losses_stand_side_by_side_and_accuracy_beside_the_commoner_label()
     ]
 
 
+def test_without_next_sentence_prediction_nothing_is_told_of_it():
+    values = {name: value for name, value in held_out(5.5).items() if "nsp" not in name}
+    assert said_of(line(4, values)) == [
+        "Step 4, length 16: MLM loss 6.000 in training, 5.500 held out (unigram 6.250), accuracy 21.0%"
+    ]
+
+
 def test_without_held_out_examples_the_training_loss_is_told():
     assert said_of(line(4)) == ["Step 4, length 16: MLM loss 6.000 in training, accuracy 10.0%"]
 

@@ -54,6 +54,20 @@ def test_report_shows_the_curves_against_what_is_had_without_learning(html):
         assert f">{text}</text>" in html, text
 
 
+def test_without_next_sentence_prediction_nothing_is_shown_of_it(tmp_path):
+    lines = [{name: value for name, value in line.items() if "nsp" not in name} for line in LINES]
+    record = {name: value for name, value in RECORD.items() if "nsp" not in name}
+    write_report(
+        tmp_path / "report.html",
+        small_config("data", "run"),
+        lines,
+        {"steps": 4, "best_step": 4, "held_out": {"16": record}},
+    )
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "NSP" not in html and "next</th>" not in html
+    assert ">MLM loss</text>" in html and "6.2500" in html
+
+
 def test_next_sentence_figures_are_drawn_against_the_share_of_the_commoner_label():
     axes = {axes.get_title(loc="left"): axes for axes in curves_figure(LINES).axes}
     for title, label, expected in [
