@@ -1,9 +1,13 @@
 # Every target makes .venv and installs into it when needed. PYTHON chooses the interpreter: make test PYTHON=python3.12
+# PROCESSES chooses how many the tests run in, each of which needs a core and 2 GB.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := data,garden,jax,serving,tflite,report,dev
+EXTRAS := data,chinese,beam,garden,jax,serving,tflite,report,dev
 INSTALLED := $(VENV)/installed
+PROCESSES ?= 2
+# A module's tests share fixtures, so they stay together.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses $(PROCESSES) --dist loadscope
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all lint bench clean
@@ -32,11 +36,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	@echo "Running the tests a contributor needs ..."
-	@$(BIN)/python -m pytest -q -m "not slow and not shared"
+	@$(PYTEST) -m "not slow and not shared"
 
 test-all: $(INSTALLED)
 	@echo "Running all tests ..."
-	@$(BIN)/python -m pytest -q
+	@$(PYTEST)
 
 lint: $(INSTALLED)
 	@echo "Checking style (ruff) and types (mypy, on the package as it is installed) ..."

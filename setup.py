@@ -18,6 +18,8 @@ assert version, "keras_bert_impl/__init__.py has no __version__"
 
 extras = {
     "data": ["pyarrow"],
+    "chinese": ["jieba~=0.42"],
+    "beam": ["apache-beam~=2.77"],
     "garden": ["tf-models-official~=2.20.0"],
     "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn"],
     "jax": ["jax"],
@@ -26,6 +28,7 @@ extras = {
     "gpu": ["tensorflow[and-cuda]~=2.20.0"],
     "dev": [
         "pytest",
+        "pytest-xdist",
         "hypothesis",
         "httpx",
         "ruff",

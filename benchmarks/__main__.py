@@ -18,6 +18,7 @@ NAMES = (
     "front_door",
     "tokenizer",
     "prepare",
+    "prepare_memory",
     "input_pipeline",
     "pretrain_step",
     "load_checkpoint",

@@ -32,7 +32,7 @@ def measure() -> list[Row]:
         "mask_labels": labels,
         "mask_weights": ones,
         "next_sentence_labels": rng.integers(0, 2, BATCH).astype("int32"),
-        "example_weights": np.ones(BATCH, "float32"),
+        "next_sentence_weights": np.ones(BATCH, "float32"),
     }
     ours, garden = _ours(x, y), _keras_hub(x, labels, ones)
     seconds = interleaved([ours, garden, _products()], rounds=9)

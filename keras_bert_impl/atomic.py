@@ -32,7 +32,7 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
         replace: whether an existing directory at `path` may be swapped out. What a killed process left of an
             earlier swap is then cleared, so only one process may write there.
     """
-    target = _followed(path)
+    target = followed(path)
     with new_parents(target):
         if replace:
             _clear_leftovers(target)
@@ -56,7 +56,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         InputError: if `path` is there and is no regular file.
     """
-    target = _followed(path)
+    target = followed(path)
     _check_regular(target, path)
     with new_parents(target):
         _clear_leftovers(target)
@@ -79,7 +79,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
     Raises:
         InputError: if `path` is there and is no regular file.
     """
-    target = _followed(path)
+    target = followed(path)
     _check_regular(target, path)
     with new_parents(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
@@ -101,7 +101,8 @@ def _check_regular(target: Path, path: str | os.PathLike[str]) -> None:
         raise InputError(f"An output file must be new or a regular file. Received: {str(path)!r}, which is neither")
 
 
-def _followed(path: str | os.PathLike[str]) -> Path:
+def followed(path: str | os.PathLike[str]) -> Path:
+    """Returns what a link points to; another path as it is."""
     return Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
 
 

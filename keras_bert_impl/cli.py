@@ -20,6 +20,7 @@ from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespac
 import keras_bert_impl
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.quiet import import_tensorflow, silence_logs
+from keras_bert_impl.settings_text import MODE as SETTINGS_MODE
 from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, Settings, VocabConfig
 
 EXIT_USER_MISTAKE = 2
@@ -45,7 +46,7 @@ def _run(arguments: list[str]) -> None:
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        parsed = build_parser().parse_args(arguments)
+        parsed = build_parser().parse_args(_with_beam_as_one_word(arguments))
     except UnicodeDecodeError as error:
         raise InputError(f"`config` must be UTF-8 text. Received: byte {error.start} cannot be read") from error
     options = parsed[parsed.command]
@@ -57,6 +58,14 @@ def _run(arguments: list[str]) -> None:
     except BrokenPipeError:
         # The reader (`| head`) has gone; point the stream elsewhere so that the interpreter's last flush is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _with_beam_as_one_word(arguments: list[str]) -> list[str]:
+    """Joins `--beam` and what follows; by itself, that would be taken for an option of ours."""
+    if arguments[:1] != ["prepare"] or "--beam" not in arguments[:-1]:
+        return arguments
+    place = arguments.index("--beam")
+    return [*arguments[:place], f"--beam={arguments[place + 1]}", *arguments[place + 2 :]]
 
 
 @contextlib.contextmanager
@@ -121,9 +130,17 @@ def _vocab(options: Namespace) -> None:
 
 
 def _prepare(options: Namespace) -> None:
+    config = _settings(PrepareConfig, options)
+    if options.beam is not None:
+        from keras_bert_impl.training.beam_prepare import prepare_with_beam
+
+        prepare_with_beam(config, options.beam, say=say)
+        return
+    if config.writes_records:
+        import_tensorflow(options.verbose)
     from keras_bert_impl.training.prepare import prepare
 
-    prepare(_settings(PrepareConfig, options), say=say)
+    prepare(config, say=say)
 
 
 def _pretrain(options: Namespace) -> None:
@@ -246,6 +263,9 @@ def _demo(options: Namespace) -> None:
 class _Parser(ArgumentParser):
     """Says what is wrong in one sentence instead of printing the usage."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, parser_mode=SETTINGS_MODE, **options)
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         sentence = _one_sentence(message)
         if re.search(r"is not a setting|not expected|unrecognized arguments", sentence):
@@ -355,6 +375,16 @@ def _settings(cls: type[Any], options: Namespace) -> Any:
     return cls(**{name: options[name] for name in names})
 
 
+def _prepare_options(parser: ArgumentParser) -> None:
+    _from_settings(PrepareConfig, ["inputs"])(parser)
+    parser.add_argument(
+        "--beam",
+        type=str,
+        metavar="OPTIONS",
+        help="run as a pipeline of Apache Beam with these options, such as '--runner=DirectRunner'",
+    )
+
+
 def _fill_mask_options(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=str, metavar="MODEL", help="model directory or run directory")
     parser.add_argument("texts", type=str, nargs="+", metavar="TEXT", help='text with one or more "[MASK]"')
@@ -422,8 +452,8 @@ def _demo_options(parser: ArgumentParser) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    "vocab": Command("learn a WordPiece vocabulary from text", _from_settings(VocabConfig, ["inputs"]), _vocab),
-    "prepare": Command("turn text into pretraining examples", _from_settings(PrepareConfig, ["inputs"]), _prepare),
+    "vocab": Command("learn a WordPiece vocabulary, or extend one", _from_settings(VocabConfig, ["inputs"]), _vocab),
+    "prepare": Command("turn text into pretraining examples", _prepare_options, _prepare),
     "pretrain": Command("pretrain BERT on prepared data", _from_settings(PretrainConfig), _pretrain),
     "evaluate": Command("measure a model on held-out data", _from_settings(EvaluateConfig, ["model"]), _evaluate),
     "fill-mask": Command("let a model fill in [MASK]", _fill_mask_options, _fill_mask),

@@ -38,7 +38,9 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
         format_of(folder)
         return _inspect_model(folder)
     if (folder / "manifest.json").is_file():
-        return {"path": str(folder), "kind": "prepared data", "manifest": _read_json(folder / "manifest.json")}
+        manifest = _read_object(folder / "manifest.json")
+        kind = "TFRecord files" if "TFRecord" in str(manifest.get("format")) else "prepared data"
+        return {"path": str(folder), "kind": kind, "manifest": manifest}
     if (folder / "checkpoints").is_dir():
         return _inspect_run(folder)
     if (folder / "saved_model.pb").is_file():
@@ -130,7 +132,7 @@ def _inspect_export(folder: Path, versions: list[Path]) -> dict[str, Any]:
         signature = version / "assets.extra" / "signature.json"
         facts["versions"][version.name] = {
             "bytes": sum(p.stat().st_size for p in version.rglob("*") if p.is_file()),
-            **(_read_json(signature) if signature.is_file() else {}),
+            **(_read_object(signature) if signature.is_file() else {}),
         }
     return facts
 
@@ -148,6 +150,13 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"`path` must hold readable JSON. Received: {str(path)!r}: {error}") from error
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    content = _read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"`path` must hold a JSON object. Received: {str(path)!r}")
+    return content
 
 
 def _lines(value: Any, indent: str = "") -> list[str]:

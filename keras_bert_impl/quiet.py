@@ -1,4 +1,4 @@
-"""Keeps the screen to our own words: no log lines of TensorFlow, XLA, oneDNN, CUDA or absl, no Python warnings."""
+"""Keeps the screen to our own words: no log lines of TensorFlow, XLA, oneDNN, CUDA, absl or Beam, no warnings."""
 
 import contextlib
 import logging
@@ -21,6 +21,7 @@ def silence_logs() -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     logging.getLogger("absl").setLevel(logging.ERROR)
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # What goes wrong is raised as well.
 
 
 def import_tensorflow(verbose: bool = False) -> ModuleType:

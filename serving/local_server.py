@@ -18,6 +18,7 @@ from typing import Any, Self
 from keras_bert_impl.errors import InputError
 
 _SECONDS_TO_FINISH = 30
+_DESCRIPTION = Path("assets.extra", "signature.json")
 
 
 def serve(
@@ -113,13 +114,16 @@ class _Server:
             import uvicorn
 
             from .rest_api import RestApi
-            from .rest_protocol import read_inputs
+            from .rest_protocol import RequestError, read_inputs
             from .servable import Servable
 
             servable = stack.enter_context(contextlib.closing(Servable(self._directory)))
-            for signature, request in self._examples.items():
-                # The first run of a graph is slow, since TensorFlow optimises it then.
-                servable.run(signature, read_inputs(request, servable.signatures[signature])[0])
+            try:
+                for signature, request in self._examples.items():
+                    # The first run of a graph is slow, since TensorFlow optimises it then.
+                    servable.run(signature, read_inputs(request, servable.signatures[signature])[0])
+            except (KeyError, RequestError):
+                raise _badly_described(self._directory) from None
             config = uvicorn.Config(
                 RestApi({self._model_name: servable}),
                 log_config=None,
@@ -210,11 +214,24 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _example_requests(version_directory: Path) -> dict[str, Any]:
     """The example requests that an export carries, by signature."""
-    description = version_directory / "assets.extra" / "signature.json"
+    description = version_directory / _DESCRIPTION
     if not description.is_file():
         return {}
-    signatures = json.loads(description.read_text(encoding="utf-8"))["signatures"]
-    return {name: signature["example"]["request"] for name, signature in signatures.items()}
+    try:
+        signatures = json.loads(description.read_text(encoding="utf-8"))["signatures"]
+        requests = {name: signature["example"]["request"] for name, signature in signatures.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise _badly_described(version_directory) from None
+    if not all(isinstance(request, dict) for request in requests.values()):
+        raise _badly_described(version_directory)
+    return requests
+
+
+def _badly_described(version_directory: Path) -> InputError:
+    return InputError(
+        "`export_dir` must hold a whole export; export it anew. "
+        f"Received: {str(version_directory / _DESCRIPTION)!r}, which does not describe its signatures"
+    )
 
 
 @contextlib.contextmanager

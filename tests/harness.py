@@ -174,7 +174,8 @@ def _by_name(outputs):
 
 
 def _check_policy(model, policy, compute, inputs, tmp_path):
-    all_padding = {**inputs, "padding_mask": inputs["padding_mask"] * 0}
+    which_are_tokens = "pair_ids" if "pair_ids" in inputs else "padding_mask"
+    all_padding = {**inputs, which_are_tokens: inputs[which_are_tokens] * 0}
     for batch in (inputs, all_padding):
         for name, output in _by_name(arrays(model(batch, training=True))).items():
             assert np.isfinite(output).all(), (policy, name)

@@ -1,9 +1,10 @@
-"""Batches for the trainer from anything that gives examples by their number.
+"""Batches for the trainer from anything that gives rows by their number.
 
 Batch n is a function of (seed, n) alone: the order is computed. So training can be entered at any step, and a
 batch is the same whatever was read before it.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -16,92 +17,115 @@ EVALUATION_EPOCH = 2**32
 
 PARALLEL_CALLS = 2
 ROWS_PER_CALL = 1024
-INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-TARGETS = ("mask_labels", "mask_weights", "next_sentence_labels", "example_weights")
 
 Rows = dict[str, np.ndarray]
-# From the examples' numbers and the epochs, one for each, to all that a batch holds but `example_weights`.
-RowsOf = Callable[[np.ndarray, np.ndarray], Rows]
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class RowSource:
+    """Rows that batches are made of, opened by number.
+
+    Attributes:
+        rows_of: from the rows' numbers and the epochs, one for each, to all that a batch of them holds.
+        count: number of rows.
+        inputs: what the model takes, with the shape of one row.
+        targets: what it learns, likewise; names that end in `_weights` are float32, all others int32.
+    """
+
+    rows_of: Callable[[np.ndarray, np.ndarray], Rows]
+    count: int
+    inputs: Shapes
+    targets: Shapes
+
+
+def row_shapes(length: int, predictions: int, pairs: int | None = None) -> dict[str, Shapes]:
+    """Returns the `inputs` and `targets` of rows of one example each, or of packed rows with slots for `pairs`.
+
+    Args:
+        length: tokens of a row.
+        predictions: prediction slots of a row.
+        pairs: slots for pairs in a packed row; None for rows that are not packed.
+    """
+    tokens, slots, examples = (length,), (predictions,), () if pairs is None else (pairs,)
+    layout = {"padding_mask": tokens} if pairs is None else {"pair_ids": tokens, "cls_positions": examples}
+    return {
+        "inputs": {"token_ids": tokens, "segment_ids": tokens, **layout, "mask_positions": slots},
+        "targets": {
+            "mask_labels": slots,
+            "mask_weights": slots,
+            "next_sentence_labels": examples,
+            "next_sentence_weights": examples,
+        },
+    }
 
 
 def batches_of_steps(
-    rows_of: RowsOf,
-    *,
-    count: int,
-    batch_size: int,
-    seed: int,
-    first_step: int,
-    num_steps: int,
-    length: int,
-    predictions: int,
+    source: RowSource, *, batch_size: int, seed: int, first_step: int, num_steps: int
 ) -> tf.data.Dataset:
     """Returns the batches of steps `first_step` to `first_step + num_steps - 1`, as (inputs, targets).
 
-    Every epoch has its own order; a batch at the seam holds examples of both epochs.
+    Every epoch has its own order; a batch at the seam holds rows of both epochs.
 
     Args:
-        rows_of: gives the rows of examples.
-        count: number of examples.
-        batch_size: examples per batch, over all replicas.
+        source: the rows.
+        batch_size: rows per batch, over all replicas.
         seed: seed of the order.
         first_step: number of the first batch, counted from 0.
         num_steps: number of batches.
-        length: tokens of a row.
-        predictions: prediction slots of a row.
 
     Returns:
-        A dataset of pairs of dicts. Inputs, int32: `token_ids`, `segment_ids`, `padding_mask` (batch, length)
-        and `mask_positions` (batch, predictions). Targets: `mask_labels` int32 and `mask_weights` float32
-        (batch, predictions), `next_sentence_labels` int32 and `example_weights` float32 (batch,).
+        A dataset of pairs of dicts, int32 but for the weights, which are float32. Inputs: `token_ids`, `segment_ids`,
+        `padding_mask` (batch, length) and `mask_positions` (batch, predictions). Targets: `mask_labels` and
+        `mask_weights` (batch, predictions), `next_sentence_labels` and `next_sentence_weights` (batch,).
+        Packed rows have `pair_ids` (batch, length) and `cls_positions` (batch, pairs) in place of the mask, and
+        next-sentence targets of shape (batch, pairs). Weights are 1 where there is something to learn, else 0.
     """
 
     def make(steps: np.ndarray) -> Rows:
-        indices, epochs = examples_of_steps(steps, batch_size, count, seed)
-        return rows_of(indices, epochs) | {"example_weights": np.ones(indices.size, np.float32)}
+        return source.rows_of(*examples_of_steps(steps, batch_size, source.count, seed))
 
-    steps = tf.data.Dataset.range(first_step, first_step + num_steps)
-    return _by_number(steps, make, batch_size, length, predictions)
+    return _by_number(tf.data.Dataset.range(first_step, first_step + num_steps), make, source, batch_size)
 
 
-def batches_of_all(
-    rows_of: RowsOf, *, count: int, batch_size: int, limit: int, seed: int, length: int, predictions: int
-) -> tuple[tf.data.Dataset, int]:
-    """Returns (dataset, number of batches): the same examples every time, in the order of their numbers.
+def batches_of_all(source: RowSource, *, batch_size: int, limit: int, seed: int) -> tuple[tf.data.Dataset, int]:
+    """Returns (dataset, number of batches): the same rows every time, in the order of their numbers.
 
-    The last batch is filled up with rows whose `example_weights` and `mask_weights` are 0. Arguments not named
-    here, and the structure, are those of `batches_of_steps`.
+    The last batch is filled up with rows all of whose weights are 0. Arguments not named here, and the structure,
+    are those of `batches_of_steps`.
 
     Args:
-        limit: examples taken, chosen by the seed; 0 for all.
+        limit: rows taken, chosen by the seed; 0 for all.
         seed: seed of the choice.
     """
-    taken = min(limit, count) if limit else count
-    chosen = np.sort(permuted(np.arange(taken), count, seed, EVALUATION_EPOCH))
+    taken = rows_taken(source.count, limit)
+    chosen = np.sort(permuted(np.arange(taken), source.count, seed, EVALUATION_EPOCH))
 
     def make(numbers: np.ndarray) -> Rows:
         places = (numbers[:, None] * batch_size + np.arange(batch_size)).ravel()
-        rows = rows_of(chosen[np.minimum(places, taken - 1)], np.full(places.size, EVALUATION_EPOCH))
-        weights = (places < taken).astype(np.float32)
-        return rows | {"mask_weights": rows["mask_weights"] * weights[:, None], "example_weights": weights}
+        rows = source.rows_of(chosen[np.minimum(places, taken - 1)], np.full(places.size, EVALUATION_EPOCH))
+        counts = (places < taken).astype(np.float32)
+        weights = [name for name in source.targets if name.endswith("_weights")]
+        return rows | {name: (rows[name].T * counts).T for name in weights}
 
     number_of_batches = -(-taken // batch_size)
-    numbers = tf.data.Dataset.range(number_of_batches)
-    return _by_number(numbers, make, batch_size, length, predictions), number_of_batches
+    return _by_number(tf.data.Dataset.range(number_of_batches), make, source, batch_size), number_of_batches
+
+
+def rows_taken(count: int, limit: int) -> int:
+    """Returns how many of `count` rows `batches_of_all` takes; `limit` is 0 for all."""
+    return min(limit, count) if limit else count
 
 
 def _by_number(
-    numbers: tf.data.Dataset, make: Callable[[np.ndarray], Rows], batch_size: int, length: int, predictions: int
+    numbers: tf.data.Dataset, make: Callable[[np.ndarray], Rows], source: RowSource, batch_size: int
 ) -> tf.data.Dataset:
     """Maps batch numbers to (inputs, targets), in order.
 
     Python makes the rows of several batches at a time: fewer and larger array operations, and fewer turns
     at Python's lock, which for one batch of 32 at a time cost ten times the work itself.
     """
-    shapes = {
-        **dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), (batch_size, length)),
-        **dict.fromkeys(("mask_positions", "mask_labels", "mask_weights"), (batch_size, predictions)),
-        **dict.fromkeys(("next_sentence_labels", "example_weights"), (batch_size,)),
-    }
+    shapes = source.inputs | source.targets
     types = {name: tf.float32 if name.endswith("_weights") else tf.int32 for name in shapes}
 
     def load(numbers: tf.Tensor) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
@@ -110,10 +134,10 @@ def _by_number(
             lambda numbers: _in_order(make(numbers), shapes), [numbers], list(types.values()), stateful=False
         )
         batches = {
-            name: tf.reshape(tensor, (-1, *shape))
+            name: tf.reshape(tensor, (-1, batch_size, *shape))
             for (name, shape), tensor in zip(shapes.items(), tensors, strict=True)
         }
-        return {name: batches[name] for name in INPUTS}, {name: batches[name] for name in TARGETS}
+        return {name: batches[name] for name in source.inputs}, {name: batches[name] for name in source.targets}
 
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF

@@ -77,6 +77,7 @@ class Recorder(AfterSteps):
 
     Args:
         phase: the phase that this `fit` is.
+        examples_per_row: how many examples a row of a batch holds.
         first_step: steps done before this `fit`.
         milestones: when what is due.
         log: where lines go.
@@ -95,6 +96,7 @@ class Recorder(AfterSteps):
         self,
         *,
         phase: Phase,
+        examples_per_row: float = 1.0,
         first_step: int,
         milestones: Milestones,
         log: MetricsLog,
@@ -106,6 +108,7 @@ class Recorder(AfterSteps):
     ) -> None:
         super().__init__(first_step)
         self.phase = phase
+        self.examples_per_step = phase.batch_size * examples_per_row
         self.milestones = milestones
         self.log = log
         self.learning_rate = learning_rate
@@ -142,12 +145,13 @@ class Recorder(AfterSteps):
             self._refuse_non_finite(step)
         since, at = self._clock or (time.perf_counter(), step)
         seconds = time.perf_counter() - since
-        rate = (step - at) * self.phase.batch_size / seconds if step > at else None
+        rate = (step - at) * self.examples_per_step / seconds if step > at else None
         return {
             "step": step,
             "phase": self.phase.number,
             "length": self.phase.length,
-            **values,
+            # What nothing was counted for, next-sentence prediction without labels, is left out.
+            **{name: value for name, value in values.items() if not math.isnan(value)},
             "learning_rate": self.learning_rate(step - 1),
             "examples_per_second": rate,
         }

@@ -6,6 +6,7 @@ its documentation; the defaults are the original BERT's unless the text says oth
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from typing import Any, Self
 
 from keras_bert_impl.errors import InputError
@@ -111,17 +112,40 @@ def _check_reading(config: Any) -> None:
     _check_range(config, "max_document_chars", 1000, 100_000_000)
 
 
+# What is masked together, the same in training and evaluation.
+_MASKING: dict[str, tuple[Any, str]] = {
+    "masking": ("token", "what is masked together: a 'token', a 'whole-word', or an 'n-gram' of words"),
+    "max_ngram": (3, "most words of an n-gram; n of them are drawn with a probability in proportion to 1/n"),
+}
+
+
+def _masking(name: str) -> Any:
+    default, text = _MASKING[name]
+    return setting(default, help=text)
+
+
+def _check_masking(config: Any) -> None:
+    _check_word(config, "masking", ("token", "whole-word", "n-gram"))
+    _check_range(config, "max_ngram", 1, 10)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabConfig(Settings):
-    """Learn a WordPiece vocabulary from text."""
+    """Learn a WordPiece vocabulary from text, or add the words that one lacks."""
 
     inputs: tuple[str, ...] = setting(help=_INPUTS)
     output: str = setting(help="vocabulary file to write, one token per line")
     size: int = setting(30522, help="number of tokens, the special ones included")
     cased: bool = setting(False, help="keep upper case and accents")
-    min_frequency: int = setting(2, help="a pair of pieces is merged only if it occurs this often")
+    min_frequency: int = setting(2, help="a pair of pieces is merged, or a word added, only if it occurs this often")
     unused: int = setting(0, help="slots [unused0], [unused1], … to keep free, after [PAD]; 99 in the released ones")
     character_coverage: float = setting(1.0, help="share of the text whose characters get tokens, the commonest first")
+    extend: str | None = setting(
+        None, help="vocabulary file, or a model directory that has one: keep its tokens and add words at its end"
+    )
+    add: int | None = setting(
+        None, help="extend: number of words to add, the commonest that it cuts into pieces or does not know"
+    )
     input_format: str = _reading("input_format")
     documents: str = _reading("documents")
     text_field: str = _reading("text_field")
@@ -135,6 +159,11 @@ class VocabConfig(Settings):
         _check_range(self, "min_frequency", 1, _ANY)
         _check_range(self, "unused", 0, _ANY)
         _check_range(self, "character_coverage", 0, 1, low_open=True)
+        if (self.extend is None) != (self.add is None):
+            raise InputError(f"`extend` and `add` must go together. Received: extend={self.extend!r}, add={self.add!r}")
+        if self.extend is not None:
+            _check_range(self, "add", 1, _ANY)
+            _check_defaults(self, ("size", "unused", "character_coverage"), "`extend`")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,6 +200,15 @@ class PrepareConfig(Settings):
         None, help="field or column of the excluded files; that of text_field when not given"
     )
     held_out_share: float = setting(0.05, help="share of the documents kept out of training, for evaluation")
+    word_boundaries: str = setting(
+        "pieces",
+        help="words that are masked whole: of 'pieces', as the vocabulary has them; 'spaces': what stands between "
+        "spaces, for text that is cut into words already; 'jieba': Chinese words",
+    )
+    examples: str = setting(
+        "pairs",
+        help="'pairs' of sentences, for next-sentence prediction; 'chunks': full sentences of one document, without it",
+    )
     short_seq_prob: float = setting(0.1, help="share of examples made shorter than the length")
     next_sentence_prob: float = setting(
         0.5,
@@ -178,6 +216,26 @@ class PrepareConfig(Settings):
         "a chunk of a single sentence always takes one, except at 0",
     )
     passes: int = setting(1, help="times each document is cut into pairs anew (masks are new in every epoch anyway)")
+    format: str | None = setting(
+        None,
+        help="'prepared', the default: unmasked examples, their masks drawn when they are read; 'tfrecord': the "
+        "original's TFRecord files, with static masks",
+    )
+    epochs: int | None = setting(
+        None, help="tfrecord: times every example is written, each time with other masks; 10 when not given"
+    )
+    masked_share: float | None = setting(None, help="tfrecord: share of the positions to predict; 0.15 when not given")
+    masking: str | None = setting(None, help="tfrecord: 'token' (when not given), 'whole-word' or 'n-gram'")
+    max_ngram: int | None = setting(None, help="tfrecord: most words of an n-gram; 3 when not given")
+    max_predictions: int | None = setting(
+        None, help="tfrecord: prediction slots of a row; masked_share of the length, rounded up, when not given"
+    )
+    reference: bool = setting(
+        False, help="write the very instances of the original's script, as TFRecord files: in memory, on one core"
+    )
+    reference_limit: int | None = setting(
+        None, help="reference: most megabytes of text times epochs to hold in memory; 200 when not given"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", _list_of_files("inputs", self.inputs))
@@ -192,6 +250,8 @@ class PrepareConfig(Settings):
             raise InputError(f"`lengths` must be from 8 to 65535. Received: lengths={self.lengths!r}")
         _check_word(self, "sentences", ("auto", "lines", "split"))
         _check_word(self, "near_duplicates", ("off", "report", "remove"))
+        _check_word(self, "word_boundaries", ("pieces", "spaces", "jieba"))
+        _check_word(self, "examples", ("pairs", "chunks"))
         if self.language not in LANGUAGES:
             raise InputError(
                 f"`language` must be one of {', '.join(LANGUAGES)}; for another one give that which ends its "
@@ -201,11 +261,99 @@ class PrepareConfig(Settings):
         if "-" in self.exclude:
             raise InputError("`exclude` must name files; standard input is for `inputs`. Received: '-'")
         _check_range(self, "exclude_words", 1, 1000)
-        _check_range(self, "workers", 1, _ANY)
+        _check_range(self, "workers", 1, MOST_WORKERS)
         _check_range(self, "passes", 1, _ANY)
         _check_range(self, "held_out_share", 0, 0.5)
         _check_range(self, "short_seq_prob", 0, 1)
         _check_range(self, "next_sentence_prob", 0, 1)
+        if self.examples == "chunks":
+            _check_defaults(self, PAIRS_ONLY, "`examples` chunks, which fill the rows in one way")
+        _check_records(self)
+
+    @property
+    def writes_records(self) -> bool:
+        """Whether TFRecord files are written, with static masks."""
+        return self.reference or self.format == "tfrecord"
+
+    @property
+    def static_masks(self) -> dict[str, Any]:
+        """The settings of static masks, every one decided but `max_predictions`, which may be None."""
+        given = {name: getattr(self, name) for name in _STATIC_MASKS}
+        return {name: _STATIC_MASKS[name] if value is None else value for name, value in given.items()}
+
+
+# Settings that say how pairs are made.
+PAIRS_ONLY = ("short_seq_prob", "next_sentence_prob", "passes")
+
+
+def _check_defaults(config: Any, names: Iterable[str], reason: str) -> None:
+    for field in dataclasses.fields(config):
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if field.name in names and getattr(config, field.name) != default:
+            raise InputError(
+                f"`{field.name}` must be left as it is with {reason}. "
+                f"Received: {field.name}={getattr(config, field.name)!r}"
+            )
+
+
+# Settings of static masks and what they are when not given.
+_STATIC_MASKS = {"epochs": 10, "masked_share": 0.15, "masking": "token", "max_ngram": 3, "max_predictions": None}
+# What the original's script can be told too; all else it does in its own way.
+_REFERENCE_SETTINGS = {
+    *("inputs", "vocab", "output", "lengths", "seed", "workers", "cased", "short_seq_prob", "format", "reference"),
+    *("epochs", "masked_share", "masking", "max_predictions", "reference_limit"),
+}
+# More processes than any machine for this has cores; each takes some hundred megabytes.
+MOST_WORKERS = 256
+
+
+def _check_records(config: PrepareConfig) -> None:
+    """Checks the settings of the form in which examples are written, and which of them go together."""
+    if config.format is not None:
+        _check_word(config, "format", ("prepared", "tfrecord"))
+    if config.reference and config.format == "prepared":
+        raise InputError(
+            "`reference` must go with `format` tfrecord, for it has the original's masks. "
+            "Received: reference=True, format='prepared'"
+        )
+    if not config.reference and config.reference_limit is not None:
+        raise InputError(
+            f"`reference_limit` must go with `reference`. Received: reference_limit={config.reference_limit!r}"
+        )
+    if config.writes_records and config.examples == "chunks":
+        raise InputError(
+            "`examples` must be pairs for TFRecord files, every record of which has a next-sentence label. "
+            "Received: examples='chunks'"
+        )
+    given = [name for name in _STATIC_MASKS if getattr(config, name) is not None]
+    if given and not config.writes_records:
+        raise InputError(
+            f"`{given[0]}` must go with `format` tfrecord; prepared data gets its masks when it is read. "
+            f"Received: {given[0]}={getattr(config, given[0])!r}"
+        )
+    for name in ("epochs", "max_predictions", "reference_limit"):
+        if getattr(config, name) is not None:
+            _check_range(config, name, 1, _ANY)
+    if config.masked_share is not None:
+        _check_range(config, "masked_share", 0, 1, low_open=True)
+    if config.masking is not None:
+        _check_word(config, "masking", ("token", "whole-word", "n-gram"))
+    if config.max_ngram is not None:
+        _check_range(config, "max_ngram", 1, 10)
+        if config.masking != "n-gram":
+            raise InputError(
+                f"`max_ngram` must go with `masking` n-gram. Received: max_ngram={config.max_ngram}, "
+                f"masking={config.masking!r}"
+            )
+    if config.reference:
+        _check_reference(config)
+
+
+def _check_reference(config: PrepareConfig) -> None:
+    if config.masking == "n-gram":
+        raise InputError("`masking` must be token or whole-word for `reference`. Received: masking='n-gram'")
+    others = {field.name for field in dataclasses.fields(config)} - _REFERENCE_SETTINGS
+    _check_defaults(config, others, "`reference`, which does all as the original does")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -214,7 +362,10 @@ class PhaseConfig(Settings):
 
     length: int = setting(help="sequence length, in tokens")
     share: float = setting(help="share of all steps")
-    batch_size: int | None = setting(None, help="examples per step over all replicas; the run's when not given")
+    batch_size: int | None = setting(None, help="rows per step over all replicas; the run's when not given")
+    packed: bool | None = setting(
+        None, help="whether a row holds several examples; when not given, from length 256 on, save for TFRecord files"
+    )
 
     def __post_init__(self) -> None:
         counts = [self.length] if self.batch_size is None else [self.length, self.batch_size]
@@ -224,6 +375,8 @@ class PhaseConfig(Settings):
                 "`phases` must have whole numbers from 1 on as length and batch_size, and numbers as share. "
                 f"Received: length={self.length!r}, share={self.share!r}, batch_size={self.batch_size!r}"
             )
+        if self.packed not in (None, True, False):
+            raise InputError(f"`phases` must have true or false as packed. Received: packed={self.packed!r}")
 
 
 DEFAULT_PHASES = (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1))
@@ -233,7 +386,7 @@ def _phase(value: Any) -> PhaseConfig:
     if isinstance(value, PhaseConfig):
         return value
     if not isinstance(value, dict):
-        raise InputError(f"`phases` must be a list of {{length, share, batch_size}}. Received: {value!r}")
+        raise InputError(f"`phases` must be a list of {{length, share, batch_size, packed}}. Received: {value!r}")
     return PhaseConfig.from_dict(value, name="phases")
 
 
@@ -247,9 +400,9 @@ class PretrainConfig(Settings):
     model: dict[str, Any] | None = setting(None, help="fields of BertConfig that replace the preset's, as JSON")
     init: str | None = setting(None, help="model directory whose weights the run starts from")
     steps: int = setting(1_000_000, help="training steps over all phases")
-    batch_size: int = setting(256, help="examples per step over all replicas")
+    batch_size: int = setting(256, help="rows per step over all replicas; one holds an example, or if packed several")
     phases: tuple[PhaseConfig, ...] = setting(
-        DEFAULT_PHASES, help="stretches of the run, as a list of {length, share, batch_size}"
+        DEFAULT_PHASES, help="stretches of the run, as a list of {length, share, batch_size, packed}"
     )
     micro_batches: int = setting(1, help="parts that a replica's batch is worked through in; saves memory")
     learning_rate: float = setting(1e-4, help="highest learning rate, reached after the warm-up")
@@ -261,6 +414,8 @@ class PretrainConfig(Settings):
     bias_correction: bool = setting(False, help="Adam's correction of the first steps; the original has none")
     clip_norm: float = setting(1.0, help="largest global norm of the whole batch's gradient; 0 for no clipping")
     masked_share: float = setting(0.15, help="share of the positions to predict")
+    masking: str = _masking("masking")
+    max_ngram: int = _masking("max_ngram")
     replicas: int | None = setting(
         None, help="replicas under MirroredStrategy; every GPU, else one. More on a CPU makes logical devices"
     )
@@ -289,6 +444,7 @@ class PretrainConfig(Settings):
         _check_range(self, "learning_rate", 0, 10, low_open=True)
         _check_range(self, "epsilon", 0, 1, low_open=True)
         _check_range(self, "masked_share", 0, 1, low_open=True)
+        _check_masking(self)
         for name in ("beta_1", "beta_2"):
             _check_range(self, name, 0, 1)
         if self.dtype not in ("float32", "mixed_bfloat16"):
@@ -318,10 +474,15 @@ class EvaluateConfig(Settings):
     batch_size: int = setting(32, help="examples per batch")
     examples: int = setting(0, help="held-out examples per length; 0 for all")
     masked_share: float = setting(0.15, help="share of the positions to predict")
+    masking: str = _masking("masking")
+    max_ngram: int = _masking("max_ngram")
     seed: int = setting(1, help="seed of the masks")
     output: str | None = setting(None, help="file to write the metrics to, as JSON")
 
     def __post_init__(self) -> None:
+        if self.lengths is not None and len(set(self.lengths)) < len(self.lengths):
+            raise InputError(f"`lengths` must be different numbers. Received: lengths={list(self.lengths)}")
         _check_range(self, "batch_size", 1, _ANY)
         _check_range(self, "examples", 0, _ANY)
         _check_range(self, "masked_share", 0, 1, low_open=True)
+        _check_masking(self)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 
 from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
 from .held_out import HeldOut, describe
-from .model_choice import check_same_tokens
-from .pretraining_data import PretrainingData, open_data
+from .model_choice import PretrainingModel, check_same_tokens, pretraining_class
+from .pretraining_data import PretrainingData, check_masking, open_data
 from .run_directory import write_json
 
 
@@ -31,9 +30,11 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     Raises:
         InputError: if the model or the data cannot be used, or do not fit one another.
     """
+    if config.output and Path(config.output).is_dir():
+        raise InputError(f"`output` must be a file. Received: {config.output!r}, which is a directory")
     data = open_data(config.data)
     lengths = _lengths(config, data)
-    model = BertPretrainer.from_pretrained(config.model)
+    model = pretraining_class(config.model).from_pretrained(config.model)
     _check_fit(model, data, lengths, config)
     trainer = PretrainingTrainer(model)
     trainer.compile()
@@ -46,9 +47,11 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
             limit=config.examples,
             seed=config.seed,
             masked_share=config.masked_share,
+            masking=config.masking,
+            max_ngram=config.max_ngram,
         )
         record = results[str(length)] = held_out.full_record(trainer)
-        if not math.isfinite(record["mlm_loss"] + record["nsp_loss"]):
+        if not math.isfinite(record["mlm_loss"] + record.get("nsp_loss", 0)):
             raise InputError(f"`model` must give finite losses. Received: {config.model!r}, loss {record['mlm_loss']}")
         say(describe(length, record))
     if config.output:
@@ -67,13 +70,16 @@ def _lengths(config: EvaluateConfig, data: PretrainingData) -> tuple[int, ...]:
     return tuple(length for length in lengths if config.lengths or data.count("held_out", length))
 
 
-def _check_fit(model: BertPretrainer, data: PretrainingData, lengths: tuple[int, ...], config: EvaluateConfig) -> None:
+def _check_fit(
+    model: PretrainingModel, data: PretrainingData, lengths: tuple[int, ...], config: EvaluateConfig
+) -> None:
     if data.tokenizer.vocab_size > model.config.vocab_size:
         raise InputError(
             "`data` must not have a larger vocabulary than the model. "
             f"Received: {data.tokenizer.vocab_size} tokens in the data, {model.config.vocab_size} in {config.model!r}"
         )
     check_same_tokens("data", config.model, data)
+    check_masking(config.masking, data)
     if max(lengths) > model.config.max_position_embeddings:
         raise InputError(
             "`lengths` must be at most the model's `max_position_embeddings`, "

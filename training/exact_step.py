@@ -15,10 +15,12 @@ Batch = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 
 
 class PretrainingTrainer(keras.Model):
-    """Puts masked language modelling and next-sentence prediction around a `BertPretrainer`, for `fit`.
+    """Puts masked language modelling and next-sentence prediction around a `BertPretrainer`, for `fit`;
+    or the former alone around a `BertMaskedLM`.
 
     The loss of a step is, over the batch of all replicas together,
-    `sum(mask_weights * mlm) / (sum(mask_weights) + 1e-5) + mean(nsp)`. Gradients are made dense, added up
+    `sum(mask_weights * mlm) / (sum(mask_weights) + 1e-5)` and, where there are next-sentence labels,
+    `sum(next_sentence_weights * nsp) / sum(next_sentence_weights)`. Gradients are made dense, added up
     over micro-batches, then over replicas, then clipped by their global norm to the optimizer's
     `global_clipnorm`, then applied.
 
@@ -26,24 +28,28 @@ class PretrainingTrainer(keras.Model):
     the number of its step goes on exactly.
 
     Args:
-        pretrainer: `BertPretrainer`, built under the strategy of this trainer.
+        pretrainer: `BertPretrainer` or `BertMaskedLM`, built under the strategy of this trainer.
         seed: int. Seed of dropout.
         micro_batches: int. Parts that a replica's batch is worked through in.
+        packed: bool. Whether batches of packed rows may come too. They go through the same layers.
         **kwargs: passed to `keras.Model`.
 
     Call arguments:
         inputs: as for the pretrainer. For `fit` and `evaluate`, batches are pairs of these with
-            `{"mask_labels", "mask_weights", "next_sentence_labels", "example_weights"}`.
+            `{"mask_labels", "mask_weights", "next_sentence_labels", "next_sentence_weights"}`.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    def __init__(self, pretrainer: keras.Model, *, seed: int = 0, micro_batches: int = 1, **kwargs: Any) -> None:
+    def __init__(
+        self, pretrainer: keras.Model, *, seed: int = 0, micro_batches: int = 1, packed: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.pretrainer = pretrainer
         self.seed = seed
         self.micro_batches = micro_batches
+        self._packed_form = pretrainer.packed_form() if packed else None
         self.sums = StepSums()
         self._seed_states = seed_states(pretrainer)
         self.built = True
@@ -55,13 +61,16 @@ class PretrainingTrainer(keras.Model):
 
     def call(self, inputs, training=None):
         """Returns the pretrainer's outputs."""
-        return self.pretrainer(inputs, training=training)
+        model = self.pretrainer
+        if self._packed_form is not None and "pair_ids" in inputs:
+            model = self._packed_form
+        return model(inputs, training=training)
 
     def train_step(self, data: Batch) -> dict[str, tf.Tensor]:
         """Updates the weights; returns the losses and accuracies of this step's global batch."""
         replicas = tf.distribute.get_replica_context()
         x, y = data
-        weights = tf.stack([tf.reduce_sum(y["mask_weights"]), tf.reduce_sum(y["example_weights"])])
+        weights = tf.stack([tf.reduce_sum(y["mask_weights"]), tf.reduce_sum(y["next_sentence_weights"])])
         weights = replicas.all_reduce(tf.distribute.ReduceOp.SUM, weights)
 
         gradients, sums = self._gradients(x, y, weights, replicas.replica_id_in_sync_group)
@@ -77,7 +86,7 @@ class PretrainingTrainer(keras.Model):
     def test_step(self, data: Batch) -> dict[str, tf.Tensor]:
         """Adds a batch to the sums; rows and slots of weight 0 do not count."""
         x, y = data
-        _, sums = self._loss_sums(self.pretrainer(x, training=False), y)
+        _, sums = self._loss_sums(self.call(x, training=False), y)
         self.sums.update_state(sums)
         return ratios(tf.unstack(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, sums)))
 
@@ -111,9 +120,9 @@ class PretrainingTrainer(keras.Model):
         with tf.GradientTape() as tape:
             step = self.optimizer.iterations.value
             with fixed_dropout(self._seed_states, self.seed, step, replica, part):
-                outputs = self.pretrainer(x, training=True)
+                outputs = self.call(x, training=True)
             (mlm_loss_sum, nsp_loss_sum), sums = self._loss_sums(outputs, y)
-            loss = mlm_loss_sum / (weights[0] + MLM_EPSILON) + nsp_loss_sum / weights[1]
+            loss = mlm_loss_sum / (weights[0] + MLM_EPSILON) + tf.math.divide_no_nan(nsp_loss_sum, weights[1])
         gradients = tape.gradient(
             loss,
             [variable.value for variable in self.pretrainer.trainable_variables],
@@ -125,8 +134,12 @@ class PretrainingTrainer(keras.Model):
     def _loss_sums(self, outputs, y) -> tuple[tuple[tf.Tensor, tf.Tensor], tf.Tensor]:
         """Returns the two sums of losses, and all sums in the order of `NAMES`."""
         mlm_loss_sum, mlm_correct = _weighted(outputs["mlm_logits"], y["mask_labels"], y["mask_weights"])
-        nsp_loss_sum, nsp_correct = _weighted(outputs["nsp_logits"], y["next_sentence_labels"], y["example_weights"])
-        mlm_weight, nsp_weight = tf.reduce_sum(y["mask_weights"]), tf.reduce_sum(y["example_weights"])
+        mlm_weight = tf.reduce_sum(y["mask_weights"])
+        nsp_loss_sum = nsp_correct = nsp_weight = tf.zeros(())
+        if "nsp_logits" in outputs:
+            nsp_weights = y["next_sentence_weights"]
+            nsp_loss_sum, nsp_correct = _weighted(outputs["nsp_logits"], y["next_sentence_labels"], nsp_weights)
+            nsp_weight = tf.reduce_sum(nsp_weights)
         sums = tf.stack([mlm_loss_sum, mlm_correct, mlm_weight, nsp_loss_sum, nsp_correct, nsp_weight])
         return (mlm_loss_sum, nsp_loss_sum), tf.stop_gradient(sums)
 

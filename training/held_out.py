@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .batches import rows_taken
 from .exact_step import PretrainingTrainer
+from .examples.masking import TOKEN
 from .examples.unigram import unigram_loss
 from .input_pipeline import evaluation_batches
 from .pretraining_data import PretrainingData
@@ -22,45 +24,68 @@ class HeldOut:
         limit: examples taken; 0 for all.
         seed: seed of the choice and the masks.
         masked_share: share of the positions to predict.
+        masking: which of them are masked together: `"token"`, `"whole-word"` or `"n-gram"`.
+        max_ngram: most words of a run, for `"n-gram"`.
     """
 
     def __init__(
-        self, data: PretrainingData, length: int, *, batch_size: int, limit: int, seed: int, masked_share: float
+        self,
+        data: PretrainingData,
+        length: int,
+        *,
+        batch_size: int,
+        limit: int,
+        seed: int,
+        masked_share: float,
+        masking: str = TOKEN,
+        max_ngram: int = 3,
     ) -> None:
         self.length = length
         self._token_counts = data.token_counts
+        examples = data.examples("held_out", length)
+        self._examples = rows_taken(len(examples), limit)
         self._batches, self._steps = evaluation_batches(
-            data.examples("held_out", length),
+            examples,
             batch_size=batch_size,
             limit=limit,
             seed=seed,
             tokenizer=data.tokenizer,
             masked_share=masked_share,
+            masking=masking,
+            max_ngram=max_ngram,
         )
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What the examples are, without any model: counts, label shares and the unigram loss."""
-        tokens, targets = 0, []
+        sizes, targets = [], []
         for x, y in self._batches.as_numpy_iterator():
-            tokens += int((x["padding_mask"].sum(axis=1) * y["example_weights"]).sum())
+            sizes.append(x["padding_mask"].sum(axis=1))
             targets.append(y)
         y = {name: np.concatenate([batch[name] for batch in targets]) for name in targets[0]}
-        examples = float(y["example_weights"].sum())
-        random_next = float((y["next_sentence_labels"] * y["example_weights"]).sum()) / examples
-        return {
+        facts = {
             "unigram_loss": unigram_loss(self._token_counts, y["mask_labels"], y["mask_weights"]),
-            "nsp_true_next_share": 1 - random_next,
-            "nsp_random_next_share": random_next,
-            "nsp_majority_share": max(random_next, 1 - random_next),
-            "examples": round(examples),
-            "tokens": tokens,
+            "examples": self._examples,
+            "tokens": int(np.concatenate(sizes)[: self._examples].sum()),
             "predicted_tokens": round(float(y["mask_weights"].sum())),
         }
+        if labels := float(y["next_sentence_weights"].sum()):
+            random_next = float((y["next_sentence_labels"] * y["next_sentence_weights"]).sum()) / labels
+            facts |= {
+                "nsp_true_next_share": 1 - random_next,
+                "nsp_random_next_share": random_next,
+                "nsp_majority_share": max(random_next, 1 - random_next),
+            }
+        return facts
 
     def measure(self, trainer: PretrainingTrainer) -> dict[str, float]:
-        """Returns losses and accuracies over all predicted tokens and all examples."""
-        return trainer.evaluate(self._batches, steps=self._steps, verbose=0, return_dict=True)
+        """Returns losses and accuracies over all predicted tokens and all examples.
+
+        Those of next-sentence prediction are left out if the data has no labels or the model no head for them.
+        """
+        values = trainer.evaluate(self._batches, steps=self._steps, verbose=0, return_dict=True)
+        known = "nsp_majority_share" in self.facts and "nsp_logits" in trainer.pretrainer.output
+        return {name: value for name, value in values.items() if known or not name.startswith("nsp_")}
 
     def full_record(self, trainer: PretrainingTrainer) -> dict[str, Any]:
         """Returns what `measure` does, the perplexity and the facts, for `metrics.json`."""
@@ -71,18 +96,22 @@ class HeldOut:
             "mlm_loss": values["mlm_loss"],
             "mlm_accuracy": values["mlm_accuracy"],
             "mlm_perplexity": math.exp(min(values["mlm_loss"], 700)),
-            "nsp_loss": values["nsp_loss"],
-            "nsp_accuracy": values["nsp_accuracy"],
+            **{name: value for name, value in values.items() if name.startswith("nsp_")},
             **self.facts,
         }
 
 
 def describe(length: int | str, record: dict[str, Any]) -> str:
     """Returns one line for a person about a full record."""
+    absent = "head in the model" if "nsp_majority_share" in record else "labels"
+    next_sentence = f"{record['examples']} examples, no next-sentence {absent}"
+    if "nsp_accuracy" in record:
+        next_sentence = (
+            f"NSP accuracy {record['nsp_accuracy']:.1%} of {record['examples']} pairs "
+            f"(labels: {record['nsp_true_next_share']:.1%} true next, {record['nsp_random_next_share']:.1%} random)"
+        )
     return (
         f"Held-out, length {length}: MLM loss {record['mlm_loss']:.4f} "
         f"(unigram {record['unigram_loss']:.4f}), perplexity {record['mlm_perplexity']:.1f}, "
-        f"accuracy {record['mlm_accuracy']:.1%} of {record['predicted_tokens']} tokens; "
-        f"NSP accuracy {record['nsp_accuracy']:.1%} of {record['examples']} pairs "
-        f"(labels: {record['nsp_true_next_share']:.1%} true next, {record['nsp_random_next_share']:.1%} random)"
+        f"accuracy {record['mlm_accuracy']:.1%} of {record['predicted_tokens']} tokens; {next_sentence}"
     )

@@ -2,14 +2,18 @@
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from .batches import RowsOf, batches_of_all, batches_of_steps
-from .examples.masking import mask_batch, max_predictions
+from .batches import Rows, RowSource, batches_of_all, batches_of_steps, row_shapes
+from .examples.masking import TOKEN, mask_batch, max_predictions
+from .examples.packing import pack_rows, packed_predictions, pairs_per_row
 from .examples.prepared_data import ExampleSet
 from .examples.tfrecord import TFRecordExamples
+from .examples.words import continuing_tokens
 
 
 def training_batches(
@@ -19,33 +23,31 @@ def training_batches(
     seed: int,
     first_step: int,
     num_steps: int,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: WordPieceTokenizer | None = None,
     masked_share: float = 0.15,
+    masking: str = TOKEN,
+    max_ngram: int = 3,
+    packed: bool = False,
 ) -> tf.data.Dataset:
     """Returns the batches of steps `first_step` to `first_step + num_steps - 1`; see `batches.batches_of_steps`.
 
-    Every epoch has its own order and its own masks.
+    Every epoch has its own order and its own masks. In an epoch an example has the same masks packed or not.
 
     Args:
         examples: what to train on.
-        batch_size: examples per batch, over all replicas.
+        batch_size: rows per batch, over all replicas.
         seed: seed of order and masks.
         first_step: number of the first batch, counted from 0.
         num_steps: number of batches.
-        tokenizer: the one that the examples were made with.
-        masked_share: share of the tokens to predict; TFRecord files have their masks already.
+        tokenizer: the one that prepared data was made with. TFRecord files need none, having their masks already; the
+            next three are for prepared data only, too.
+        masked_share: share of the tokens to predict.
+        masking: `"token"`, `"whole-word"` or `"n-gram"`; see `mask_batch`.
+        max_ngram: most words of a run, for `"n-gram"`.
+        packed: whether a row holds several examples, as planned when the data was prepared; prepared data only.
     """
-    rows_of, predictions = _rows_of(examples, tokenizer, masked_share, seed)
-    return batches_of_steps(
-        rows_of,
-        count=len(examples),
-        batch_size=batch_size,
-        seed=seed,
-        first_step=first_step,
-        num_steps=num_steps,
-        length=examples.length,
-        predictions=predictions,
-    )
+    source = _source(examples, tokenizer, masked_share, masking, max_ngram, seed, packed)
+    return batches_of_steps(source, batch_size=batch_size, seed=seed, first_step=first_step, num_steps=num_steps)
 
 
 def evaluation_batches(
@@ -54,8 +56,10 @@ def evaluation_batches(
     batch_size: int,
     limit: int = 0,
     seed: int = 1,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: WordPieceTokenizer | None = None,
     masked_share: float = 0.15,
+    masking: str = TOKEN,
+    max_ngram: int = 3,
 ) -> tuple[tf.data.Dataset, int]:
     """Returns (dataset, number of batches): the same examples and masks every time; see `batches.batches_of_all`.
 
@@ -64,28 +68,30 @@ def evaluation_batches(
         batch_size: examples per batch, over all replicas.
         limit: examples taken, chosen by the seed; 0 for all.
         seed: seed of choice and masks.
-        tokenizer: the one that the examples were made with.
-        masked_share: share of the tokens to predict; TFRecord files have their masks already.
+        tokenizer, masked_share, masking, max_ngram: as for `training_batches`.
     """
-    rows_of, predictions = _rows_of(examples, tokenizer, masked_share, seed)
-    return batches_of_all(
-        rows_of,
-        count=len(examples),
-        batch_size=batch_size,
-        limit=limit,
-        seed=seed,
-        length=examples.length,
-        predictions=predictions,
-    )
+    source = _source(examples, tokenizer, masked_share, masking, max_ngram, seed)
+    return batches_of_all(source, batch_size=batch_size, limit=limit, seed=seed)
 
 
-def _rows_of(
-    examples: ExampleSet | TFRecordExamples, tokenizer: WordPieceTokenizer, masked_share: float, seed: int
-) -> tuple[RowsOf, int]:
-    """Returns what gives rows with masks, and how many prediction slots they have."""
+def _source(
+    examples: ExampleSet | TFRecordExamples,
+    tokenizer: WordPieceTokenizer | None,
+    masked_share: float,
+    masking: str,
+    max_ngram: int,
+    seed: int,
+    packed: bool = False,
+) -> RowSource:
+    """Returns what gives rows with masks."""
     if isinstance(examples, TFRecordExamples):
-        return lambda indices, epochs: examples.rows(indices), examples.predictions
-    predictions = max_predictions(examples.length, masked_share)
+        if packed:
+            raise InputError("`packed` must be False for TFRecord files, which hold one example a row. Received: True")
+        shapes = row_shapes(examples.length, examples.predictions)
+        return RowSource(lambda numbers, _: _weighted(examples.rows(numbers), True), len(examples), **shapes)
+    if tokenizer is None:
+        raise InputError("`tokenizer` must be given for prepared data, to draw its masks. Received: None")
+    length, predictions = examples.length, max_predictions(examples.length, masked_share)
     mask = functools.partial(
         mask_batch,
         vocab_size=tokenizer.vocab_size,
@@ -93,6 +99,27 @@ def _rows_of(
         mask_token_id=tokenizer.mask_token_id,
         max_predictions=predictions,
         masked_share=masked_share,
+        masking=masking,
+        max_ngram=max_ngram,
+        continuing_tokens=continuing_tokens(tokenizer),
         seed=seed,
     )
-    return lambda indices, epochs: mask(examples.rows(indices), epoch=epochs), predictions
+
+    def masked(numbers: np.ndarray, epochs: np.ndarray) -> Rows:
+        return _weighted(mask(examples.rows(numbers), epoch=epochs), examples.next_sentence)
+
+    if not packed:
+        return RowSource(masked, len(examples), **row_shapes(length, predictions))
+    pairs, predictions = pairs_per_row(length), packed_predictions(length, masked_share)
+
+    def packed_rows(numbers: np.ndarray, epochs: np.ndarray) -> Rows:
+        numbers, bounds = examples.examples_of_rows(numbers)
+        rows = masked(numbers, np.repeat(epochs, np.diff(bounds)))
+        return pack_rows(rows, bounds, pairs=pairs, predictions=predictions, pad_token_id=examples.pad_token_id)
+
+    return RowSource(packed_rows, examples.packed_rows, **row_shapes(length, predictions, pairs))
+
+
+def _weighted(rows: Rows, next_sentence: bool) -> Rows:
+    """Adds the weights of the next-sentence labels: 0 where they are no labels to learn."""
+    return rows | {"next_sentence_weights": np.full(rows["next_sentence_labels"].shape, next_sentence, np.float32)}

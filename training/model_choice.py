@@ -1,12 +1,16 @@
 """Which model a run trains, and whether a model fits the data."""
 
+import dataclasses
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_masked_lm import BertMaskedLM
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.presets import get_preset
 from keras_bert_impl.tokenization.tokenizer_config import read_options
@@ -14,7 +18,9 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .configs import DEFAULT_PHASES, PretrainConfig
 from .phases import Phase
-from .pretraining_data import PretrainingData
+from .pretraining_data import PretrainingData, check_masking
+
+PretrainingModel = BertPretrainer | BertMaskedLM
 
 
 def choose_model(config: PretrainConfig, data: PretrainingData) -> BertConfig:
@@ -49,6 +55,11 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
                 f"{', '.join(map(str, data.lengths))}{_how_to_give_phases(config, data)}. "
                 f"Received: length={phase.length}, data={config.data!r}"
             )
+        if phase.packed and not data.packed_rows("train", phase.length):
+            raise InputError(
+                "`phases` must not be packed for TFRecord files, which hold one example a row. "
+                f"Received: packed=True, data={config.data!r}"
+            )
         if phase.length > model.max_position_embeddings:
             raise InputError(
                 f"`phases` must not be longer than the model's `max_position_embeddings`, "
@@ -59,15 +70,32 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
             "`data` must not have a larger vocabulary than the model. "
             f"Received: {data.tokenizer.vocab_size} tokens in {config.data!r}, vocab_size={model.vocab_size}"
         )
+    check_masking(config.masking, data)
     if config.init is not None:
         check_same_tokens("init", config.init, data)
 
 
-def make_model(config: PretrainConfig, model: BertConfig) -> BertPretrainer:
-    """Builds the model, fresh or with the weights of `init`; to be called in the strategy's scope."""
+def make_model(config: PretrainConfig, model: BertConfig, data: PretrainingData) -> PretrainingModel:
+    """Builds the model, fresh or with the weights of `init`; to be called in the strategy's scope.
+
+    Data without next-sentence labels trains a `BertMaskedLM`, which has no part that would learn nothing. Pooler and
+    next-sentence head that `init` has are kept as they are.
+    """
+    options: dict[str, Any] = {"dtype": config.dtype, "seed": config.seed}
     if config.init is None:
-        return BertPretrainer(model, dtype=config.dtype, seed=config.seed)
-    return BertPretrainer.from_pretrained(config.init, dtype=config.dtype, seed=config.seed)
+        return (BertPretrainer if data.next_sentence else BertMaskedLM)(model, **options)
+    if data.next_sentence:
+        return BertPretrainer.from_pretrained(config.init, **options)
+    made = pretraining_class(config.init).from_pretrained(config.init, **options)
+    if isinstance(made, BertPretrainer):
+        for part in (made.encoder.get_layer("pooler"), made.nsp_head):
+            part.trainable = False
+    return made
+
+
+def pretraining_class(path: str | os.PathLike[str]) -> type[PretrainingModel]:
+    """Returns `BertPretrainer` for a model with a next-sentence head and the pooler it needs, else `BertMaskedLM`."""
+    return BertPretrainer if {"pooler", "nsp_head"} <= set(open_checkpoint(path).parts) else BertMaskedLM
 
 
 def check_same_tokens(argument: str, model: str | Path, data: PretrainingData) -> None:
@@ -102,7 +130,8 @@ def check_same_tokens(argument: str, model: str | Path, data: PretrainingData) -
 
 
 def _how_to_give_phases(config: PretrainConfig, data: PretrainingData) -> str:
-    if config.phases != DEFAULT_PHASES:
+    # Whether they are packed has been decided meanwhile.
+    if tuple(dataclasses.replace(phase, packed=None) for phase in config.phases) != DEFAULT_PHASES:
         return ""
     lengths = " and ".join(str(phase.length) for phase in DEFAULT_PHASES)
     example = json.dumps([{"length": data.lengths[0], "share": 1}])

@@ -9,13 +9,17 @@ from .configs import PretrainConfig
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A stretch of steps at one sequence length: those after `first_step` up to and with `last_step`."""
+    """A stretch of steps at one sequence length: those after `first_step` up to and with `last_step`.
+
+    `batch_size` counts rows, which hold several examples each if they are packed.
+    """
 
     number: int
     length: int
     batch_size: int
     first_step: int
     last_step: int
+    packed: bool = False
 
 
 def plan_phases(config: PretrainConfig) -> list[Phase]:
@@ -36,7 +40,8 @@ def plan_phases(config: PretrainConfig) -> list[Phase]:
         phases_left = len(config.phases) - index - 1
         last_step = min(max(round(share * config.steps), first_step + 1), config.steps - phases_left)
         last_step = last_step if phases_left else config.steps
-        phases.append(Phase(index + 1, phase.length, phase.batch_size or config.batch_size, first_step, last_step))
+        batch_size = phase.batch_size or config.batch_size
+        phases.append(Phase(index + 1, phase.length, batch_size, first_step, last_step, bool(phase.packed)))
     return phases
 
 

@@ -2,30 +2,48 @@
 
 import contextlib
 import dataclasses
+import hashlib
+import importlib.metadata
 import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert_impl.atomic import atomic_directory, check_new_directory
+from keras_bert_impl.atomic import check_new_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.progress import progress_bar
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .configs import PrepareConfig
+from .corpus.chinese_words import check_jieba
 from .corpus.exclusion import Exclusion
 from .corpus.input_files import SourceFile, find_files
 from .corpus.readers import Reading
 from .corpus.reading_progress import reading_progress
 from .corpus.sources import open_sources
 from .corpus.survey import HELD_OUT, TRAIN, Survey, survey_corpus
+from .corpus.wording import counted
 from .examples.block_worker import BlockSettings
 from .examples.blocks import block_size, blocks_of_documents
-from .examples.manifest import Counts, exclusion_lines, make_manifest, summary_lines, survey_line
-from .examples.prepared_data import MANIFEST, TOKEN_COUNTS
+from .examples.manifest import (
+    Counts,
+    exclusion_lines,
+    make_manifest,
+    save_manifest,
+    summary_lines,
+    survey_line,
+)
+from .examples.prepared_data import TOKEN_COUNTS, PreparedData
+from .examples.record_manifest import make_record_manifest, record_lines
 from .examples.shards import write_array
-from .examples.worker_pool import work_through
+from .examples.word_boundaries import JIEBA
+from .examples.worker_pool import StoppedError, work_through
+from .unfinished import Unfinished, unfinished_output
+
+# Where things lie and how the work is laid out has no influence on the shards; for the content there are digests.
+_FREE = ("inputs", "vocab", "exclude", "output", "workers", "reference_limit")
+_VERSIONS = ("keras_bert_impl", "numpy", "sentencex")
 
 
 def prepare(
@@ -34,7 +52,8 @@ def prepare(
     """Writes a prepared directory, whole or not at all.
 
     Text is read twice and never held as a whole: once to find duplicates and choose what is held out, once to
-    cut it into blocks that worker processes turn into shards.
+    cut it into blocks that worker processes turn into shards. After a stop in the middle the same settings go on from
+    the finished shards; see `unfinished`.
 
     Args:
         config: the settings.
@@ -49,17 +68,29 @@ def prepare(
     Raises:
         InputError: if an input, the vocabulary or the output cannot be used.
     """
-    target = check_new_directory(config.output, "output")
+    check_new_directory(config.output, "output")
     tokenizer = load_tokenizer(config.vocab, cased=config.cased)
-    with open_sources(config.inputs, texts, text_field=config.text_field, say=say) as files:
-        return _prepare(config, files, tokenizer, target, say)
+    if config.word_boundaries == JIEBA:
+        check_jieba()
+    with writing_output(config), unfinished_output(config.output) as unfinished:
+        facts = _facts(config, tokenizer)
+        unfinished.check(facts)
+        with open_sources(config.inputs, texts, text_field=config.text_field, say=say) as files:
+            if not config.reference:
+                return _prepare(config, files, tokenizer, unfinished, facts, say)
+            from .prepare_reference import prepare_reference  # opens TensorFlow
+
+            with _telling_what_is_kept(config, unfinished, say):
+                unfinished.begin(facts)
+                return prepare_reference(config, files, tokenizer, unfinished, say)
 
 
 def _prepare(
     config: PrepareConfig,
     files: list[SourceFile],
     tokenizer: WordPieceTokenizer,
-    target: Path,
+    unfinished: Unfinished,
+    facts: dict[str, Any],
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     exclusion = _exclusion(config, say)
@@ -75,16 +106,28 @@ def _prepare(
         )
     for line in (*exclusion_lines(survey), survey_line(survey)):
         say(line)
-    with _writing(target), atomic_directory(target) as folder:
-        tokenizer.save_pretrained(folder)
-        counts = _make_shards(config, survey, folder, tokenizer.vocab_size)
-        manifest = make_manifest(config, survey, counts, tokenizer)
-        _check_examples(config, manifest)
-        write_array(folder / TOKEN_COUNTS, counts.tokens["train"])
-        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        (folder / MANIFEST).write_text(text, encoding="utf-8")
-    for line in (*summary_lines(manifest), *manifest["notes"], f"Prepared data: {target}"):
+    with _telling_what_is_kept(config, unfinished, say):
+        unfinished.begin({**facts, "text": _digest_of_survey(survey)})
+        tokenizer.save_pretrained(unfinished.data)
+        counts = _make_shards(config, survey, unfinished, tokenizer.vocab_size, say)
+        manifest = write_manifest(unfinished.data, config, survey, counts, tokenizer)
+        if config.writes_records:
+            manifest = _with_records(config, manifest, unfinished)
+        unfinished.complete(unfinished.records if config.writes_records else unfinished.data)
+    form, records = ("TFRecord files", record_lines(manifest)) if config.writes_records else ("Prepared data", ())
+    for line in (*summary_lines(manifest), *records, *manifest["notes"], f"{form}: {config.output}"):
         say(line)
+    return manifest
+
+
+def _with_records(config: PrepareConfig, manifest: dict[str, Any], unfinished: Unfinished) -> dict[str, Any]:
+    """Writes the TFRecord files of prepared data and their manifest, and returns that."""
+    from .static_records import write_static_records  # opens TensorFlow
+
+    data = PreparedData(unfinished.data)
+    data.tokenizer.save_pretrained(unfinished.records)
+    manifest = make_record_manifest(manifest, write_static_records(config, data, unfinished))
+    save_manifest(manifest, unfinished.records)
     return manifest
 
 
@@ -104,52 +147,112 @@ def load_tokenizer(vocab: str | os.PathLike[str], *, cased: bool = False) -> Wor
 def _exclusion(config: PrepareConfig, say: Callable[[str], None]) -> Exclusion | None:
     if not config.exclude:
         return None
-    reading = dataclasses.replace(
+    files = find_files(config.exclude, argument="exclude", say=say)
+    return Exclusion(files, config.exclude_words, reading_of_excluded(config))
+
+
+def reading_of_excluded(config: PrepareConfig) -> Reading:
+    """Returns how the excluded files are read."""
+    return dataclasses.replace(
         Reading.of(config), input_format="auto", text_field=config.exclude_field or config.text_field
     )
-    files = find_files(config.exclude, argument="exclude", say=say)
-    return Exclusion(files, config.exclude_words, reading)
 
 
-def _make_shards(config: PrepareConfig, survey: Survey, folder: Path, vocab_size: int) -> Counts:
-    settings = BlockSettings(
-        directory=str(folder),
-        lengths=config.lengths,
-        seed=config.seed,
-        passes=config.passes,
-        sentences=config.sentences,
-        language=config.language,
-        max_sentence_chars=config.max_sentence_chars,
-        short_seq_prob=config.short_seq_prob,
-        next_sentence_prob=config.next_sentence_prob,
-    )
+def _make_shards(
+    config: PrepareConfig, survey: Survey, unfinished: Unfinished, vocab_size: int, say: Callable[[str], None]
+) -> Counts:
+    settings = BlockSettings.of(config, unfinished.data)
     counts = Counts(vocab_size)
+    finished, documents = set(), 0
+    for result in unfinished.blocks():
+        counts.add(result)
+        finished.add((result.split, result.number))
+        documents += result.documents
+    if finished:
+        say(
+            f"Found finished: {counted(len(finished), 'block')} with {counted(documents, 'document')}; "
+            "their shards are not made again."
+        )
     kept = survey.count(TRAIN) + survey.count(HELD_OUT)
-    with progress_bar(kept, "document", "Making examples") as bar:
-        blocks = blocks_of_documents(survey.documents(), block_size(survey.size))
-        with contextlib.closing(work_through(settings, blocks, config.workers)) as results:
+    with progress_bar(kept, "document", "Making examples", initial=documents) as bar:
+        blocks = (
+            block
+            for block in blocks_of_documents(survey.documents(), block_size(survey.size))
+            if (block.split, block.number) not in finished
+        )
+        with contextlib.closing(work_through(settings, blocks, config.workers, hold=[unfinished.lock])) as results:
             for result in results:
+                unfinished.add(result)
                 counts.add(result)
                 bar.update(result.documents)
     return counts
 
 
+def write_manifest(
+    folder: Path, config: PrepareConfig, survey: Survey, counts: Counts, tokenizer: WordPieceTokenizer
+) -> dict[str, Any]:
+    """Writes what lies beside the shards, the manifest last, and returns that."""
+    manifest = make_manifest(config, survey, counts, tokenizer)
+    _check_examples(config, manifest)
+    write_array(folder / TOKEN_COUNTS, counts.tokens["train"])
+    save_manifest(manifest, folder)
+    return manifest
+
+
 def _check_examples(config: PrepareConfig, manifest: dict[str, Any]) -> None:
     for length in config.lengths:
         if not manifest["examples"]["train"][str(length)]["examples"]:
+            chunks = config.examples == "chunks"
+            wanted = "text" if chunks else "a document of two sentences, or two documents"
             raise InputError(
-                "`inputs` must hold a document of two sentences, or two documents. "
-                f"Received: {list(config.inputs)}, which give no sentence pair of length {length}"
+                f"`inputs` must hold {wanted}. Received: {list(config.inputs)}, which give no "
+                f"{'chunk' if chunks else 'sentence pair'} of length {length}"
             )
 
 
+def _facts(config: PrepareConfig, tokenizer: WordPieceTokenizer) -> dict[str, Any]:
+    """Returns what the shards depend on besides the text, as JSON values."""
+    settings = {name: value for name, value in config.to_dict().items() if name not in _FREE}
+    vocabulary = json.dumps([tokenizer.vocabulary, tokenizer.options])
+    versions = (*_VERSIONS, JIEBA) if config.word_boundaries == JIEBA else _VERSIONS
+    return {
+        "settings": json.loads(json.dumps(settings)),
+        "vocabulary": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "versions": {name: importlib.metadata.version(name) for name in versions},
+    }
+
+
+def _digest_of_survey(survey: Survey) -> str:
+    digest = hashlib.sha256(survey.fates.tobytes())
+    for file in survey.files:
+        digest.update(f"{file.sha256}\n".encode())
+    return digest.hexdigest()
+
+
 @contextlib.contextmanager
-def _writing(target: Path) -> Iterator[None]:
-    """Says in one sentence why the output could not be written."""
+def _telling_what_is_kept(config: PrepareConfig, unfinished: Unfinished, say: Callable[[str], None]) -> Iterator[None]:
+    """Says what a stop leaves for the next time."""
+    try:
+        yield
+    except StoppedError as error:
+        raise StoppedError(f"{error}; {unfinished.what_is_kept()}") from error
+    except OSError as error:
+        raise StoppedError(
+            f"`output` could not be written: {error.strerror or error}. Received: {config.output!r}; "
+            f"{unfinished.what_is_kept()}"
+        ) from error
+    except KeyboardInterrupt:
+        say(f"Stopped; {unfinished.what_is_kept()}.")
+        raise
+
+
+@contextlib.contextmanager
+def writing_output(config: PrepareConfig) -> Iterator[None]:
+    """Says in one sentence why the output could not be begun."""
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"`output` could not be written: {error.strerror or error}. Received: {str(target)!r}; "
+            f"`output` could not be written: {error.strerror or error}. Received: {config.output!r}; "
             "nothing was left behind"
         ) from error

@@ -6,7 +6,6 @@ from typing import Any
 
 import keras
 
-from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.progress import progress_bar
 
 from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard
@@ -15,12 +14,12 @@ from .distribution import make_strategy
 from .held_out import HeldOut, describe
 from .input_pipeline import training_batches
 from .metrics_log import MetricsLog
-from .model_choice import check_fit, choose_model
+from .model_choice import PretrainingModel, check_fit, choose_model
 from .narrator import Narrator
 from .phases import Milestones, Phase, plan_phases
 from .pretraining_data import open_data
 from .report import write_report
-from .run import Run, Say, decided, start_run
+from .run import Run, Say, decided, examples_per_row, start_run
 from .run_directory import RunDirectory, read_json, write_json
 from .run_lock import sole_trainer
 
@@ -50,7 +49,7 @@ def pretrain(
     """
     data = open_data(config.data)
     strategy = make_strategy(config.replicas)
-    config = decided(config, strategy.num_replicas_in_sync)
+    config = decided(config, strategy.num_replicas_in_sync, data)
     phases = plan_phases(config)
     model_config = choose_model(config, data)
     check_fit(config, model_config, phases, data)
@@ -101,6 +100,9 @@ def train_phase(run: Run, phase: Phase, callbacks: list[keras.callbacks.Callback
         num_steps=steps_left,
         tokenizer=run.data.tokenizer,
         masked_share=run.config.masked_share,
+        masking=run.config.masking,
+        max_ngram=run.config.max_ngram,
+        packed=phase.packed,
     )
     # A step function for every length would be traced for unknown lengths, which is slower.
     run.trainer.make_train_function(force=True)
@@ -121,11 +123,12 @@ def make_recorder(
     def evaluate() -> Line:
         if held_out is None:
             return {}
-        facts = {name: held_out.facts[name] for name in ("unigram_loss", "nsp_majority_share")}
-        return {**held_out.measure(run.trainer), **facts}
+        names = {"unigram_loss", "nsp_majority_share"} & held_out.facts.keys()
+        return {**held_out.measure(run.trainer), **{name: held_out.facts[name] for name in sorted(names)}}
 
     return Recorder(
         phase=phase,
+        examples_per_row=examples_per_row(run.data, phase),
         first_step=run.step,
         milestones=Milestones(
             log_every=config.log_every or 1,
@@ -193,10 +196,12 @@ def _held_out(run: Run, length: int, *, limit: int) -> HeldOut:
         limit=limit,
         seed=run.config.seed,
         masked_share=run.config.masked_share,
+        masking=run.config.masking,
+        max_ngram=run.config.max_ngram,
     )
 
 
-def _load_weights(pretrainer: BertPretrainer, run: Run) -> None:
-    stored = BertPretrainer.from_pretrained(run.directory.model, dtype=run.config.dtype)
+def _load_weights(pretrainer: PretrainingModel, run: Run) -> None:
+    stored = type(pretrainer).from_pretrained(run.directory.model, dtype=run.config.dtype)
     for variable, value in zip(pretrainer.weights, stored.weights, strict=True):
         variable.assign(value)

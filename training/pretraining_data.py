@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
-from .examples.prepared_data import MANIFEST, PreparedData
+from keras_bert_impl.errors import InputError
+
+from .examples.masking import TOKEN
+from .examples.prepared_data import TOKEN_COUNTS, PreparedData
 from .examples.record_data import RecordData, holds_records
 
 PretrainingData = PreparedData | RecordData
@@ -15,6 +18,15 @@ def open_data(directory: str | os.PathLike[str]) -> PretrainingData:
     Raises:
         InputError: if it is neither, or is damaged.
     """
-    if not (Path(directory) / MANIFEST).is_file() and holds_records(directory):
+    if holds_records(directory) and not (Path(directory) / TOKEN_COUNTS).is_file():
         return RecordData(directory)
     return PreparedData(directory)
+
+
+def check_masking(masking: str, data: PretrainingData) -> None:
+    """Raises `InputError` if the masks cannot be drawn as asked for, since the data has its own already."""
+    if isinstance(data, RecordData) and masking != TOKEN:
+        raise InputError(
+            f"`masking` must be {TOKEN} for TFRecord files, whose masks were drawn when they were written. "
+            f"Received: masking={masking!r}, data={str(data.directory)!r}"
+        )

@@ -16,12 +16,15 @@ NAMES = (
 
 
 def ratios(sums: Any) -> dict[str, Any]:
-    """Turns sums in the order of `NAMES` into mean losses and accuracies; NaN where nothing was counted."""
+    """Turns sums in the order of `NAMES` into mean losses and accuracies; NaN where nothing was counted.
+
+    Without next-sentence labels `loss` is the other loss alone.
+    """
     values = dict(zip(NAMES, sums, strict=True))
     mlm_loss = values["mlm_loss_sum"] / values["mlm_weight"]
     nsp_loss = values["nsp_loss_sum"] / values["nsp_weight"]
     return {
-        "loss": mlm_loss + nsp_loss,
+        "loss": mlm_loss + tf.math.divide_no_nan(values["nsp_loss_sum"], values["nsp_weight"]),
         "mlm_loss": mlm_loss,
         "mlm_accuracy": values["mlm_correct"] / values["mlm_weight"],
         "nsp_loss": nsp_loss,

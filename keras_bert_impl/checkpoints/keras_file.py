@@ -29,7 +29,8 @@ _BLOCK = "layers/transformer_block"
 # What a model's configuration has besides `config`; only labels and head settings are of use here.
 _HEAD_KEYS = ("problem_type", "classifier_dropout")
 _KNOWN_KEYS = {
-    *("name", "trainable", "dtype", "config", "seed", "pooler", "return_attention", "return_hidden_states", "labels"),
+    *("name", "trainable", "dtype", "config", "seed", "pooler", "return_attention", "return_hidden_states"),
+    *("packed", "labels"),
     *_HEAD_KEYS,
 }
 

@@ -5,6 +5,7 @@ from keras_bert_impl.layers.embeddings import Embeddings
 from keras_bert_impl.layers.feed_forward import FeedForward
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
+from keras_bert_impl.layers.pair_layout import PairLayout
 from keras_bert_impl.layers.pooler import Pooler
 from keras_bert_impl.layers.self_attention import SelfAttention
 from keras_bert_impl.layers.transformer_block import TransformerBlock
@@ -15,6 +16,7 @@ __all__ = [
     "FeedForward",
     "LayerNorm",
     "MaskedLMHead",
+    "PairLayout",
     "Pooler",
     "SelfAttention",
     "TransformerBlock",

@@ -27,6 +27,7 @@ class Embeddings(keras.layers.Layer):
     Call arguments:
         token_ids: integer tensor, `(batch, seq_len)`.
         segment_ids: integer tensor, `(batch, seq_len)`.
+        position_ids: integer tensor, `(batch, seq_len)`; 0, 1, 2, … along every row when not given.
         training: bool. Whether to drop out.
 
     Returns:
@@ -84,11 +85,12 @@ class Embeddings(keras.layers.Layer):
         table.build()
         return table
 
-    def call(self, token_ids, segment_ids, training=None):
+    def call(self, token_ids, segment_ids, position_ids=None, training=None):
         self._check_length(token_ids.shape[1])
-        position_ids = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        if position_ids is None:
+            position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
         tokens_and_segments = self.token_embedding(token_ids) + self.segment_embedding(segment_ids)
-        embedded = tokens_and_segments + ops.expand_dims(self.position_embedding(position_ids), 0)
+        embedded = tokens_and_segments + self.position_embedding(position_ids)
         return self.output_dropout(self.layer_norm(embedded), training=training)
 
     def _check_length(self, seq_len):

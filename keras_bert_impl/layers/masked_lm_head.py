@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.layers.activations import get_activation
 from keras_bert_impl.layers.embedding_table import EmbeddingTable
+from keras_bert_impl.layers.gathering import vectors_at
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.seeds import truncated_normal
 
@@ -72,18 +73,10 @@ class MaskedLMHead(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, mask_positions):
-        gathered = self._gather(inputs, mask_positions)
-        transformed = self.layer_norm(self.dense(gathered))
+        transformed = self.layer_norm(self.dense(vectors_at(inputs, mask_positions)))
         logits = ops.cast(self.token_embedding.project(transformed), "float32")
         logits = logits + ops.cast(self.bias, "float32")
         return ops.reshape(logits, (*ops.shape(mask_positions), self.token_embedding.input_dim))
-
-    def _gather(self, inputs, mask_positions):
-        # (batch, seq_len, hidden_size) -> (batch * predictions, hidden_size)
-        batch, seq_len, hidden_size = ops.shape(inputs)
-        first_rows = ops.expand_dims(ops.arange(batch, dtype="int32") * seq_len, 1)
-        rows = ops.reshape(ops.cast(mask_positions, "int32") + first_rows, (-1,))
-        return ops.take(ops.reshape(inputs, (-1, hidden_size)), rows, axis=0)
 
     def compute_output_spec(self, inputs, mask_positions):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")

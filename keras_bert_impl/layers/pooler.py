@@ -1,13 +1,15 @@
 """One vector for the whole sequence."""
 
 import keras
+from keras import ops
 
+from keras_bert_impl.layers.gathering import vectors_at
 from keras_bert_impl.layers.seeds import truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Pooler(keras.layers.Layer):
-    """Projects the first position, which holds `[CLS]`, through a dense layer and tanh.
+    """Projects the position that holds `[CLS]`, the first one, through a dense layer and tanh.
 
     Args:
         initializer_range: float. Standard deviation of the truncated normal of the kernel.
@@ -16,9 +18,10 @@ class Pooler(keras.layers.Layer):
 
     Call arguments:
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
+        positions: integer tensor, `(batch, pairs)`; where the `[CLS]` of each pair in a packed row stands.
 
     Returns:
-        A tensor `(batch, hidden_size)` in the dtype of `inputs`.
+        A tensor `(batch, hidden_size)` in the dtype of `inputs`; `(batch, pairs, hidden_size)` with `positions`.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1, task 2.
@@ -41,11 +44,15 @@ class Pooler(keras.layers.Layer):
         self.dense.build((batch, hidden_size))
         self.built = True
 
-    def call(self, inputs):
-        return self.dense(inputs[:, 0])
+    def call(self, inputs, positions=None):
+        if positions is None:
+            return self.dense(inputs[:, 0])
+        pooled = self.dense(vectors_at(inputs, positions))
+        return ops.reshape(pooled, (*ops.shape(positions), inputs.shape[-1]))
 
-    def compute_output_shape(self, inputs_shape):
-        return (inputs_shape[0], inputs_shape[-1])
+    def compute_output_spec(self, inputs, positions=None):
+        rows = inputs.shape[:1] if positions is None else positions.shape
+        return keras.KerasTensor((*rows, inputs.shape[-1]), self.compute_dtype)
 
     def get_config(self):
         return {**super().get_config(), "initializer_range": self.initializer_range, "seed": self.seed}

@@ -26,13 +26,15 @@ class SelfAttention(keras.layers.Layer):
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
             Without it every position is one. It keeps padding from being gathered as keys; what
             padding positions themselves gather is computed, and of no use.
+        attention_mask: bool or integer tensor, `(batch, seq_len, seq_len)`; true in row `i` where position
+            `i` may gather. Where both masks are given, both must be true.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
     Returns:
         A tensor with the shape of `inputs`; with `return_attention` a pair of it and the attention
         probabilities, `(batch, num_heads, seq_len, seq_len)`: row `i` says what share position `i`
-        gathers from each position, before dropout. They are 0 at padding, and a row sums to 1. They
+        gathers from each position, before dropout. They are 0 where a mask is false, and a row sums to 1. They
         are in the compute dtype, being the very numbers that the values are weighted with.
 
     Raises:
@@ -77,14 +79,14 @@ class SelfAttention(keras.layers.Layer):
         dense.build(inputs_shape)
         return dense
 
-    def call(self, inputs, padding_mask=None, return_attention=False, training=None):
+    def call(self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None):
         head_size = inputs.shape[-1] // self.num_heads
         query = self._split_heads(self.query(inputs) * head_size**-0.5)
         key = self._split_heads(self.key(inputs))
         value = self._split_heads(self.value(inputs))
 
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        probabilities = self._probabilities(scores, padding_mask)
+        probabilities = self._probabilities(scores, padding_mask, attention_mask)
         gathered = ops.matmul(self.probability_dropout(probabilities, training=training), value)
         outputs = self.output_projection(self._join_heads(gathered, inputs))
         return (outputs, probabilities) if return_attention else outputs
@@ -98,18 +100,20 @@ class SelfAttention(keras.layers.Layer):
     def _join_heads(self, gathered, inputs):
         return ops.reshape(ops.transpose(gathered, (0, 2, 1, 3)), ops.shape(inputs))
 
-    def _probabilities(self, scores, padding_mask):
+    def _probabilities(self, scores, padding_mask, attention_mask):
         scores = ops.cast(scores, "float32")
         if padding_mask is not None:
-            # Adding has a cheaper gradient than selecting, and in float32 it cannot overflow.
-            bias = (ops.cast(ops.cast(padding_mask, "bool"), "float32") - 1.0) * 1e9
-            scores = scores + ops.expand_dims(ops.expand_dims(bias, 1), 1)
+            scores = scores + ops.expand_dims(ops.expand_dims(_bias(padding_mask), 1), 1)
+        if attention_mask is not None:
+            scores = scores + ops.expand_dims(_bias(attention_mask), 1)
         return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
 
-    def compute_output_spec(self, inputs, padding_mask=None, return_attention=False, training=None):
+    def compute_output_spec(
+        self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None
+    ):
         # A shape alone cannot tell how many outputs were asked for.
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
         return (outputs, attention_spec(self, inputs)) if return_attention else outputs
@@ -122,6 +126,11 @@ class SelfAttention(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "seed": self.seed,
         }
+
+
+def _bias(mask):
+    # Adding has a cheaper gradient than selecting, and in float32 it cannot overflow.
+    return (ops.cast(ops.cast(mask, "bool"), "float32") - 1.0) * 1e9
 
 
 def attention_spec(layer, inputs):

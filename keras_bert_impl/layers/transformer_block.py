@@ -26,6 +26,7 @@ class TransformerBlock(keras.layers.Layer):
     Call arguments:
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
+        attention_mask: bool or integer tensor, `(batch, seq_len, seq_len)`; as for `SelfAttention`.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
@@ -92,9 +93,13 @@ class TransformerBlock(keras.layers.Layer):
         layer_norm.build(inputs_shape)
         return layer_norm
 
-    def call(self, inputs, padding_mask=None, return_attention=False, training=None):
+    def call(self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None):
         attended = self.attention(
-            inputs, padding_mask=padding_mask, return_attention=return_attention, training=training
+            inputs,
+            padding_mask=padding_mask,
+            attention_mask=attention_mask,
+            return_attention=return_attention,
+            training=training,
         )
         if return_attention:
             attended, probabilities = attended
@@ -109,7 +114,9 @@ class TransformerBlock(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
 
-    def compute_output_spec(self, inputs, padding_mask=None, return_attention=False, training=None):
+    def compute_output_spec(
+        self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None
+    ):
         # A shape alone cannot tell how many outputs were asked for.
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
         return (outputs, attention_spec(self, inputs)) if return_attention else outputs

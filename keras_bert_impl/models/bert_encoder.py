@@ -7,6 +7,7 @@ import keras
 from keras_bert_impl.checkpoints.architecture import HEADS
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.embeddings import Embeddings
+from keras_bert_impl.layers.pair_layout import PairLayout
 from keras_bert_impl.layers.pooler import Pooler
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.layers.transformer_block import TransformerBlock
@@ -22,13 +23,18 @@ class BertEncoder(PretrainedModel):
         token_ids: int32, `(batch, seq_len)`.
         segment_ids: int32, `(batch, seq_len)`; 0 for the first text and padding, 1 for the second.
         padding_mask: int32 or bool, `(batch, seq_len)`; 1 where there is a token, 0 at padding.
+    With `packed`, several texts or pairs stand in a row, each of them unseen by the others, and in place of the mask:
+        pair_ids: int32, `(batch, seq_len)`; 1, 2, … for the pairs of a row in their order, 0 at padding.
+        cls_positions: int32, `(batch, pairs)`; where each pair's `[CLS]` stands. Unused slots hold 0.
 
     Outputs, a dict:
         sequence_output: `(batch, seq_len, hidden_size)`, in the compute dtype.
-        pooled_output: `(batch, hidden_size)`, in the compute dtype; absent without pooler.
+        pooled_output: `(batch, hidden_size)`, in the compute dtype; absent without pooler. With `packed`
+            `(batch, pairs, hidden_size)`, of no use in unused slots.
         attention_probabilities: `(batch, num_hidden_layers, num_attention_heads, seq_len, seq_len)`,
             in the compute dtype; only with `return_attention`. Row `i` of a head says what share
-            position `i` gathers from each position, before dropout; 0 at padding.
+            position `i` gathers from each position, before dropout; 0 at padding, and with `packed`
+            outside of its own pair.
         hidden_states: `(batch, num_hidden_layers + 1, seq_len, hidden_size)`, in the compute dtype;
             only with `return_hidden_states`. First what the embeddings gave, then every block, so
             that the last is `sequence_output`.
@@ -39,6 +45,7 @@ class BertEncoder(PretrainedModel):
         return_attention: bool. Whether the attention probabilities are an output. They grow with the
             square of `seq_len`.
         return_hidden_states: bool. Whether all hidden states are an output.
+        packed: bool. Whether a row holds several pairs. The variables are the same.
         dtype: string or `keras.DTypePolicy`, applied to every sublayer.
         seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
         **kwargs: passed to `keras.Model`, for example `name`.
@@ -57,6 +64,7 @@ class BertEncoder(PretrainedModel):
         pooler: bool = True,
         return_attention: bool = False,
         return_hidden_states: bool = False,
+        packed: bool = False,
         dtype: Any = None,
         seed: int = 0,
         **kwargs: Any,
@@ -96,30 +104,45 @@ class BertEncoder(PretrainedModel):
         if pooler:
             self.pooler = Pooler(config.initializer_range, seed=seed_for(seed, "pooler"), dtype=policy, name="pooler")
 
+        # Config
+        self.return_attention = return_attention
+        self.return_hidden_states = return_hidden_states
+        self.packed = packed
+
         # Functional model
-        inputs = symbolic_inputs()
-        padding_mask = keras.ops.cast(inputs["padding_mask"], "bool")
-        hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"])]
+        inputs = symbolic_inputs(packed=packed)
+        super().__init__(inputs, self._encoded(inputs), config=config, dtype_policy=policy, seed=seed, **kwargs)
+
+    def _encoded(self, inputs: dict[str, keras.KerasTensor]) -> dict[str, keras.KerasTensor]:
+        if "pair_ids" in inputs:
+            layout = PairLayout(dtype=self.embeddings.dtype_policy, name="pair_layout")
+            position_ids, attention_mask = layout(inputs["pair_ids"], inputs["cls_positions"])
+            masks, cls_positions = {"attention_mask": attention_mask}, inputs["cls_positions"]
+        else:
+            masks = {"padding_mask": keras.ops.cast(inputs["padding_mask"], "bool")}
+            position_ids = cls_positions = None
+        hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"], position_ids=position_ids)]
         attention_probabilities = []
         for block in self.blocks:
-            x = block(hidden_states[-1], padding_mask=padding_mask, return_attention=return_attention)
-            if return_attention:
+            x = block(hidden_states[-1], **masks, return_attention=self.return_attention)
+            if self.return_attention:
                 x, probabilities = x
                 attention_probabilities.append(probabilities)
             hidden_states.append(x)
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(hidden_states[-1])
+            outputs["pooled_output"] = self.pooler(hidden_states[-1], positions=cls_positions)
         # The batch comes first, so that `predict` can join batches.
-        if return_attention:
+        if self.return_attention:
             outputs["attention_probabilities"] = keras.ops.stack(attention_probabilities, axis=1)
-        if return_hidden_states:
+        if self.return_hidden_states:
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)
-        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
+        return outputs
 
-        # Config
-        self.return_attention = return_attention
-        self.return_hidden_states = return_hidden_states
+    def packed_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that takes packed rows."""
+        inputs = symbolic_inputs(packed=True)
+        return keras.Model(inputs, self._encoded(inputs), name=self.name)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""
@@ -128,4 +151,5 @@ class BertEncoder(PretrainedModel):
             "pooler": self.pooler is not None,
             "return_attention": self.return_attention,
             "return_hidden_states": self.return_hidden_states,
+            "packed": self.packed,
         }

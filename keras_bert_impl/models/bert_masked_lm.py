@@ -19,12 +19,14 @@ class BertMaskedLM(PretrainedModel):
     Inputs, a dict:
         token_ids, segment_ids, padding_mask: as for `BertEncoder`.
         mask_positions: int32, `(batch, predictions)`; positions to predict. Unused slots hold 0.
+    With `packed`, `pair_ids` and `cls_positions` take the place of `padding_mask`.
 
     Outputs, a dict:
         mlm_logits: float32, `(batch, predictions, vocab_size)`.
 
     Args:
         config: `BertConfig`, or the dict that its `to_dict()` wrote.
+        packed: bool. Whether a row holds several pairs. The variables are the same.
         dtype: string or `keras.DTypePolicy`, applied to every sublayer.
         seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
         **kwargs: passed to `keras.Model`, for example `name`.
@@ -36,12 +38,22 @@ class BertMaskedLM(PretrainedModel):
     architecture = "BertForMaskedLM"
     may_leave = ("pooler", "nsp_head")
 
-    def __init__(self, config: BertConfig | dict[str, Any], *, dtype: Any = None, seed: int = 0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        *,
+        packed: bool = False,
+        dtype: Any = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
         config = BertConfig.from_dict(config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype)
 
         # Layers
-        self.encoder = BertEncoder(config, pooler=False, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
+        self.encoder = BertEncoder(
+            config, pooler=False, packed=packed, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder"
+        )
         self.mlm_head = MaskedLMHead(
             self.encoder.embeddings.token_embedding,
             activation=config.hidden_act,
@@ -53,7 +65,19 @@ class BertMaskedLM(PretrainedModel):
         )
 
         # Functional model
-        inputs = symbolic_inputs("mask_positions")
-        encoded = self.encoder(encoder_inputs(inputs))["sequence_output"]
-        outputs = {"mlm_logits": self.mlm_head(encoded, inputs["mask_positions"])}
+        inputs = symbolic_inputs("mask_positions", packed=packed)
+        outputs = self._predicted(inputs, self.encoder)
         super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
+
+    def _predicted(self, inputs: dict[str, keras.KerasTensor], encoder: keras.Model) -> dict[str, keras.KerasTensor]:
+        encoded = encoder(encoder_inputs(inputs))["sequence_output"]
+        return {"mlm_logits": self.mlm_head(encoded, inputs["mask_positions"])}
+
+    def packed_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that takes packed rows."""
+        inputs = symbolic_inputs("mask_positions", packed=True)
+        return keras.Model(inputs, self._predicted(inputs, self.encoder.packed_form()), name=self.name)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what the constructor needs, as plain JSON values."""
+        return {**super().get_config(), "packed": self.encoder.packed}

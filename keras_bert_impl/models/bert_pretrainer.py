@@ -19,13 +19,16 @@ class BertPretrainer(PretrainedModel):
     Inputs, a dict:
         token_ids, segment_ids, padding_mask: as for `BertEncoder`.
         mask_positions: int32, `(batch, predictions)`; positions to predict. Unused slots hold 0.
+    With `packed`, `pair_ids` and `cls_positions` take the place of `padding_mask`.
 
     Outputs, a dict:
         mlm_logits: float32, `(batch, predictions, vocab_size)`.
-        nsp_logits: float32, `(batch, 2)`; 0 is the true successor, 1 a random text.
+        nsp_logits: float32, `(batch, 2)`; 0 is the true successor, 1 a random text. With `packed`
+            `(batch, pairs, 2)`, of no use in unused slots.
 
     Args:
         config: `BertConfig`, or the dict that its `to_dict()` wrote.
+        packed: bool. Whether a row holds several pairs. The variables are the same.
         dtype: string or `keras.DTypePolicy`, applied to every sublayer.
         seed: int. Every variable and every dropout draws from its own stream, `(seed, path)`.
         **kwargs: passed to `keras.Model`, for example `name`.
@@ -36,12 +39,20 @@ class BertPretrainer(PretrainedModel):
 
     architecture = "BertForPreTraining"
 
-    def __init__(self, config: BertConfig | dict[str, Any], *, dtype: Any = None, seed: int = 0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        *,
+        packed: bool = False,
+        dtype: Any = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
         config = BertConfig.from_dict(config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype)
 
         # Layers
-        self.encoder = BertEncoder(config, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
+        self.encoder = BertEncoder(config, packed=packed, dtype=policy, seed=seed_for(seed, "encoder"), name="encoder")
         self.mlm_head = MaskedLMHead(
             self.encoder.embeddings.token_embedding,
             activation=config.hidden_act,
@@ -59,10 +70,22 @@ class BertPretrainer(PretrainedModel):
         )
 
         # Functional model
-        inputs = symbolic_inputs("mask_positions")
-        encoded = self.encoder(encoder_inputs(inputs))
-        outputs = {
+        inputs = symbolic_inputs("mask_positions", packed=packed)
+        outputs = self._predicted(inputs, self.encoder)
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
+
+    def _predicted(self, inputs: dict[str, keras.KerasTensor], encoder: keras.Model) -> dict[str, keras.KerasTensor]:
+        encoded = encoder(encoder_inputs(inputs))
+        return {
             "mlm_logits": self.mlm_head(encoded["sequence_output"], inputs["mask_positions"]),
             "nsp_logits": keras.ops.cast(self.nsp_head(encoded["pooled_output"]), "float32"),
         }
-        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
+
+    def packed_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that takes packed rows."""
+        inputs = symbolic_inputs("mask_positions", packed=True)
+        return keras.Model(inputs, self._predicted(inputs, self.encoder.packed_form()), name=self.name)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what the constructor needs, as plain JSON values."""
+        return {**super().get_config(), "packed": self.encoder.packed}

@@ -1,15 +1,18 @@
-"""The inputs that every BERT model takes."""
+"""The inputs that every BERT model takes: a text or a pair in each row, or several pairs packed into one."""
 
 import keras
 
 ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
+PACKED_ENCODER_INPUTS = ("token_ids", "segment_ids", "pair_ids", "cls_positions")
 
 
-def symbolic_inputs(*further: str) -> dict[str, keras.KerasTensor]:
+def symbolic_inputs(*further: str, packed: bool = False) -> dict[str, keras.KerasTensor]:
     """Returns symbolic int32 inputs `(batch, any length)` by name: the encoder's, and further ones."""
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in (*ENCODER_INPUTS, *further)}
+    names = PACKED_ENCODER_INPUTS if packed else ENCODER_INPUTS
+    return {name: keras.Input((None,), dtype="int32", name=name) for name in (*names, *further)}
 
 
 def encoder_inputs(inputs: dict[str, keras.KerasTensor]) -> dict[str, keras.KerasTensor]:
     """Returns those of a model's inputs that its encoder takes."""
-    return {name: inputs[name] for name in ENCODER_INPUTS}
+    names = PACKED_ENCODER_INPUTS if "pair_ids" in inputs else ENCODER_INPUTS
+    return {name: inputs[name] for name in names}

@@ -114,7 +114,8 @@ def read_added_tokens(directory: Path) -> dict[str, int]:
         token_id = int(number) if isinstance(number, str) and number.isascii() and number.isdigit() else number
         content: Any = token.get("content") if isinstance(token, dict) else None
         if not _is_token(content) or not isinstance(token_id, int) or isinstance(token_id, bool) or token_id < 0:
-            raise _wrong(key, "hold an id and a `content` for every token", file, {number: token})
+            entry = {number: token} if isinstance(number, str | int) else token
+            raise _wrong(key, "hold an id and a `content` for every token", file, entry)
         if token.get("single_word", False) is not False:
             raise _wrong(key, "be found anywhere in a text, not as single words only", file, content)
         if content in ids or token_id in ids.values():
@@ -215,7 +216,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"`{path.name}` must be JSON. Received: {str(path)!r} ({error})") from error
     if not isinstance(content, dict):
         raise InputError(f"`{path.name}` must hold a JSON object. Received: {str(path)!r}")

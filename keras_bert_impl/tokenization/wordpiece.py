@@ -250,6 +250,16 @@ class WordPieceTokenizer:
                 start = match.end()
         yield text[start:], start, None
 
+    def unknown_words(self, text: str, *, keep_special_tokens: bool = True) -> list[str]:
+        """Returns the words of the text, as normalised, that become the unknown token."""
+        unknown: list[str] = []
+        for part, _, special_id in self.parts(text, keep_special_tokens):
+            for stretch in self.normalizer.stretches(part) if special_id is None else ():
+                if self.unk_token_id in self._stretch_ids[stretch]:
+                    words = self.normalizer.word_texts(stretch)
+                    unknown += [word for word in words if self._word_pieces[word][0][0] == self.unk_token_id]
+        return unknown
+
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Returns readable text: pieces of a word joined, words separated by spaces.
 

@@ -298,6 +298,25 @@ def test_an_empty_or_odd_config_file_is_a_sentence(mistake, tmp_path):
     mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--config", config)
 
 
+@pytest.mark.parametrize(
+    "content,where",
+    [
+        ("steps: 5\nseed: 1\nsteps: 6\n", "'steps' on the lines 1 and 3"),
+        ('{"steps": 5, "steps": 6}', "'steps' twice on line 1"),
+        ("phases:\n- {length: 8, share: 1, length: 9}\n", "'length' twice on line 2"),
+    ],
+)
+def test_a_key_that_is_twice_in_a_config_file_is_refused(mistake, tmp_path, content, where):
+    (tmp_path / "run.yaml").write_text(content)
+    sentence = mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--config", tmp_path / "run.yaml")
+    assert f"`settings` must have every key once. Received: {where}" in sentence
+
+
+def test_a_key_that_is_twice_in_an_option_is_refused(mistake, tmp_path):
+    sentence = mistake("pretrain", "--data", "d", "--run", tmp_path / "r", "--model", '{"a": 1, "a": 2}')
+    assert "'a' twice on line 1" in sentence
+
+
 @pytest.mark.parametrize("number,code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_command_leaves_nothing_and_says_so(vocab, tmp_path, number, code):
     text = write_toy_corpus(tmp_path / "long.txt", count=30_000)

@@ -39,6 +39,16 @@ def test_a_version_of_an_export_is_an_export(tmp_path):
     assert inspect(tmp_path)["versions"] == inspect(tmp_path / "1")["versions"] == {"1": {"bytes": 5}}
 
 
+def test_a_description_of_an_export_that_is_no_object_is_a_sentence(tmp_path):
+    extra = tmp_path / "1" / "assets.extra"
+    extra.mkdir(parents=True)
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"12345")
+    for content in ("[]", "1", '"x"', "null"):
+        (extra / "signature.json").write_text(content)
+        with pytest.raises(InputError, match=r"`path` must hold a JSON object\. Received: '.*signature\.json'"):
+            inspect(tmp_path)
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff" * 20, (10**6).to_bytes(8, "little") + b"{}"])
 def test_weights_that_cannot_be_read_are_named(tmp_path, content):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
@@ -54,4 +64,7 @@ def test_anything_else_is_refused(tmp_path):
         inspect(tmp_path / "nope")
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="readable JSON"):
+        inspect(tmp_path)
+    (tmp_path / "manifest.json").write_text("[]")
+    with pytest.raises(InputError, match="must hold a JSON object"):
         inspect(tmp_path)

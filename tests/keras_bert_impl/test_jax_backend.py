@@ -44,7 +44,13 @@ def run(*command):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    ["layers", "models/test_bert_encoder.py", "models/test_bert_pretrainer.py", "models/test_task_models.py"],
+    [
+        "layers",
+        "models/test_bert_encoder.py",
+        "models/test_bert_pretrainer.py",
+        "models/test_packed_models.py",
+        "models/test_task_models.py",
+    ],
 )
 def test_layers_and_models_pass_their_tests(path):
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", TESTS / path)

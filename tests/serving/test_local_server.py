@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_faults import faults_of
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.serving.client import ServingError, predict
@@ -23,6 +25,32 @@ from keras_bert_impl.serving.local_server import LocalServer, latest_version, se
 def http():
     with httpx.Client(trust_env=False, timeout=60) as client:
         yield client
+
+
+def test_a_damaged_description_of_the_export_is_a_sentence(tmp_path):
+    extra = tmp_path / "1" / "assets.extra"
+    extra.mkdir(parents=True)
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"")
+    whole = {"signatures": {"serving_default": {"example": {"request": {"instances": ["a"]}}}}}
+    refused = 0
+    for text in faults_of(whole):
+        (extra / "signature.json").write_text(text)
+        try:
+            LocalServer(tmp_path)
+        except InputError as error:
+            assert str(error).startswith("`export_dir` must hold a whole export; export it anew. Received: ")
+            refused += 1
+    assert refused > 40
+
+
+@pytest.mark.parametrize("signatures", [{"nope": {"instances": ["a"]}}, {"pairs": {"instances": ["a"]}}, {"pairs": {}}])
+def test_a_description_that_does_not_fit_the_export_is_a_sentence(small_export, tmp_path, signatures):
+    shutil.copytree(small_export / "3", tmp_path / "3")
+    (tmp_path / "3" / "assets.extra").mkdir(exist_ok=True)
+    described = {name: {"example": {"request": request}} for name, request in signatures.items()}
+    (tmp_path / "3" / "assets.extra" / "signature.json").write_text(json.dumps({"signatures": described}))
+    with pytest.raises(InputError, match="`export_dir` must hold a whole export"), LocalServer(tmp_path):
+        pass
 
 
 def test_status_has_the_form_of_the_real_server(small_server, http):

@@ -109,8 +109,8 @@ def predict(model, rows, segments=None):
         positions = np.int32([[i for i, token_id in enumerate(row) if token_id == 4]]).reshape(1, -1)
         # A predict step needs one prediction at least.
         asked = positions if positions.size else np.zeros((1, 1), "int32")
-        answer = model.predict({**inputs, "mask_positions": asked}, verbose=0)
-        answer |= model.encoder.predict(inputs, verbose=0)
+        answer = model.predict_on_batch({**inputs, "mask_positions": asked})
+        answer |= model.encoder.predict_on_batch(inputs)
         answer["mlm_logits"] = answer["mlm_logits"][:, : positions.size]
         outputs.append({name: value[0] for name, value in answer.items()} | {"mask_positions": positions[0]})
     return outputs

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.training.configs import PrepareConfig, PretrainConfig, VocabConfig
+from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
 
 PREPARE = {"inputs": ["a.txt"], "vocab": "vocab.txt", "output": "data"}
 VOCAB = {"inputs": ["a.txt"], "output": "vocab.txt"}
@@ -71,6 +71,20 @@ def test_a_missing_setting_is_named():
         VocabConfig.from_dict({"inputs": ["a.txt"]})
 
 
+@pytest.mark.parametrize("config", [PretrainConfig, EvaluateConfig])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"masking": "words"}, r"`masking` must be token, whole-word or n-gram\. Received: masking='words'"),
+        ({"max_ngram": 0}, r"`max_ngram` must be a number of at least 1\b.*\. Received: max_ngram=0"),
+        ({"max_ngram": 11}, r"`max_ngram` must be .* at most 10\. Received: max_ngram=11"),
+    ],
+)
+def test_masking_settings_are_checked(config: type, values: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        config(data="data", **{"run" if config is PretrainConfig else "model": "place"}, **values)
+
+
 @pytest.mark.parametrize(
     ("phases", "message"),
     [
@@ -85,7 +99,8 @@ def test_a_missing_setting_is_named():
         ),
         ([{"length": 64, "share": "1"}], r"`phases` must have .* numbers as share\. Received: .*share='1'"),
         ([{"length": 64, "share": 1, "batch_size": 0}], r"`phases` must have .*batch_size=0"),
-        ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, batch_size\}\. Received: 'length'"),
+        ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, batch_size, packed\}\. .*'length'"),
+        ([{"length": 64, "share": 1, "packed": 2}], r"`phases` must have true or false as packed\. Received: packed=2"),
     ],
 )
 def test_a_mistake_in_a_phase_names_the_argument(phases, message: str):

@@ -45,8 +45,8 @@ def test_losses_are_over_tokens_and_the_unigram_loss_over_the_same(measured, mod
         right += ((logits.argmax(-1) == y["mask_labels"]) * y["mask_weights"]).sum()
         unigram -= (np.log(counts / counts.sum())[y["mask_labels"]] * y["mask_weights"]).sum()
         weights += y["mask_weights"].sum()
-        random_next += (y["next_sentence_labels"] * y["example_weights"]).sum()
-        examples += y["example_weights"].sum()
+        random_next += (y["next_sentence_labels"] * y["next_sentence_weights"]).sum()
+        examples += y["next_sentence_weights"].sum()
     record = measured[0]["16"]
     assert record["mlm_loss"] == pytest.approx(losses / weights, rel=1e-5)
     assert record["mlm_perplexity"] == pytest.approx(np.exp(losses / weights), rel=1e-4)
@@ -87,7 +87,7 @@ def changed_manifest(prepared, tmp_path, change):
 def test_data_without_held_out_part_is_refused(model, prepared, tmp_path):
     def empty(manifest):
         for facts in manifest["examples"]["held_out"].values():
-            facts["examples"] = 0
+            facts.update(examples=0, shards=[], packed_rows=0)
 
     data = changed_manifest(prepared, tmp_path, empty)
     with pytest.raises(InputError, match=r"`data` must have held-out examples to evaluate on.*which has none"):
@@ -97,6 +97,13 @@ def test_data_without_held_out_part_is_refused(model, prepared, tmp_path):
 def test_length_that_the_data_lacks_is_refused(model, prepared):
     with pytest.raises(InputError, match=r"`length` must be one that the data.*16, 32\. Received: length=64"):
         evaluate(EvaluateConfig(model=str(model), data=str(prepared), lengths=(64,)))
+
+
+def test_a_directory_to_write_to_and_a_length_twice_are_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(InputError, match=r"`output` must be a file\. Received: '.*', which is a directory"):
+        evaluate(EvaluateConfig(model="none", data="none", output=str(tmp_path)))
+    with pytest.raises(InputError, match=r"`lengths` must be different numbers\. Received: lengths=\[16, 32, 16\]"):
+        EvaluateConfig(model="none", data="none", lengths=(16, 32, 16))
 
 
 @pytest.mark.parametrize(

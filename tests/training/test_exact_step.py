@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from packed_batches import inputs_of, packed_rows, pair_rows
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
@@ -15,14 +16,14 @@ from keras_bert_impl.training.exact_step import PretrainingTrainer
 BATCH, LENGTH, PREDICTIONS, STEPS, CLIP = 8, 12, 4, 10, 0.3
 
 
-def tiny_config(dropout=0.0, layers=1):
+def tiny_config(dropout=0.0, layers=1, positions=LENGTH):
     return BertConfig(
         vocab_size=30,
         hidden_size=16,
         num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
-        max_position_embeddings=LENGTH,
+        max_position_embeddings=positions,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
         initializer_range=0.2,
@@ -54,26 +55,35 @@ def make_batches(steps=STEPS, poison_at=None):
                 "mask_labels": random.integers(0, 30, (BATCH, PREDICTIONS)).astype("int32"),
                 "mask_weights": weights,
                 "next_sentence_labels": random.integers(0, 2, BATCH).astype("int32"),
-                "example_weights": np.ones(BATCH, "float32"),
+                "next_sentence_weights": np.ones(BATCH, "float32"),
             }
         )
     return inputs, targets
 
 
-def as_dataset(inputs, targets):
+def as_dataset(inputs, targets, batch_size=BATCH):
     def stack(rows):
         return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
 
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     dataset = tf.data.Dataset.from_tensor_slices((stack(inputs), stack(targets)))
-    return dataset.batch(BATCH, drop_remainder=True).with_options(options)
+    return dataset.batch(batch_size, drop_remainder=True).with_options(options)
 
 
-def make_trainer(replicas=1, micro_batches=1, dropout=0.0, seed=5, steps_per_execution=1, learning_rate=5e-3):
+def make_trainer(
+    replicas=1,
+    micro_batches=1,
+    dropout=0.0,
+    seed=5,
+    steps_per_execution=1,
+    learning_rate=5e-3,
+    config=None,
+    packed=False,
+):
     with make_strategy(replicas).scope():
-        model = BertPretrainer(tiny_config(dropout), seed=11)
-        trainer = PretrainingTrainer(model, seed=seed, micro_batches=micro_batches)
+        model = BertPretrainer(config or tiny_config(dropout), seed=11)
+        trainer = PretrainingTrainer(model, seed=seed, micro_batches=micro_batches, packed=packed)
         optimizer = BertAdamW(LinearWarmupDecay(learning_rate, 3, 20), global_clipnorm=CLIP)
         optimizer.build(model.trainable_variables)
         trainer.compile(optimizer, steps_per_execution=steps_per_execution, jit_compile=False)
@@ -162,6 +172,77 @@ def test_weights_after_ten_steps_do_not_depend_on_the_layout(reference, layout):
         np.testing.assert_allclose(weights[path], expected, atol=1e-5, rtol=0, err_msg=path)
 
 
+SIZES = [4, 16, 7, 9, 11, 5, 12, 12, 3, 5, 6, 9, 24, 8, 10]
+PAIRS_IN_ROWS = [2, 2, 2, 2, 1, 3, 1, 2]
+
+
+def pairs_of_step(step, packed):
+    """Inputs and targets of the same fifteen pairs, each in a row of its own or in eight packed ones."""
+    rows = pair_rows(SIZES, length=24, vocab_size=30, seed=step)
+    if packed:
+        rows = packed_rows(rows, PAIRS_IN_ROWS, pairs=3, predictions=9)
+    return inputs_of(rows), {name: rows[name] for name in rows if name.split("_")[-1] in ("labels", "weights")}
+
+
+def train_on_pairs(packed, steps=4, **layout):
+    """Trains in packed rows or not; returns the trainer, the logs of every step and the weights at the end."""
+    config, logs = tiny_config(positions=24), Logs()
+    trainer = make_trainer(config=config, packed=packed, **layout)
+    inputs, targets = zip(*(pairs_of_step(step, packed) for step in range(steps)), strict=True)
+    batch_size = len(PAIRS_IN_ROWS if packed else SIZES)
+    trainer.fit(as_dataset(inputs, targets, batch_size), shuffle=False, verbose=0, callbacks=[logs])
+    return trainer, logs.lines, weights_of(trainer)
+
+
+@pytest.fixture(scope="module")
+def unpacked():
+    return train_on_pairs(False)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"replicas": 2, "micro_batches": 2},
+        *(pytest.param(layout, marks=pytest.mark.slow) for layout in ({}, {"replicas": 2}, {"micro_batches": 4})),
+    ],
+    ids=str,
+)
+def test_packed_rows_give_the_losses_and_the_weights_of_the_same_pairs_unpacked(unpacked, layout):
+    _, expected_lines, expected = unpacked
+    _, lines, weights = train_on_pairs(True, **layout)
+    for line, expected_line in zip(lines, expected_lines, strict=True):
+        assert line == pytest.approx(expected_line, abs=1e-5)
+    for path, values in expected.items():
+        np.testing.assert_allclose(weights[path], values, atol=1e-5, rtol=0, err_msg=path)
+
+
+def test_a_trainer_for_packed_rows_evaluates_unpacked_ones():
+    trainer = make_trainer(config=tiny_config(positions=24), packed=True)
+    values = [
+        trainer.evaluate(as_dataset(*([part] for part in pairs_of_step(0, packed)), size), verbose=0, return_dict=True)
+        for packed, size in ((False, len(SIZES)), (True, len(PAIRS_IN_ROWS)))
+    ]
+    assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_without_next_sentence_labels_the_loss_is_that_of_the_masked_tokens(replicas):
+    inputs, targets = make_batches(3)
+    for target in targets:
+        target["next_sentence_weights"] = np.zeros(BATCH, "float32")
+    trainer, logs = make_trainer(replicas), Logs()
+    before = weights_of(trainer)
+    after = train(trainer, inputs, targets, [logs])
+    assert trainer.sums.non_finite_steps() == 0
+    assert all(line["loss"] == line["mlm_loss"] and np.isfinite(line["loss"]) for line in logs.lines)
+    assert np.isnan(logs.lines[0]["nsp_loss"])
+    assert all(np.isfinite(values).all() for values in after.values())
+    changed = {path for path in after if not np.array_equal(after[path], before[path])}
+    assert any("token_embedding" in path for path in changed) and not any("nsp_head/bias" in path for path in changed)
+    values = trainer.evaluate(as_dataset(inputs, targets), verbose=0, return_dict=True)
+    assert values["loss"] == values["mlm_loss"]
+
+
 class Logs(keras.callbacks.Callback):
     def __init__(self):
         super().__init__()
@@ -189,7 +270,7 @@ def test_weights_under_dropout_are_the_same_for_the_same_seed_and_no_other():
 
 def test_evaluation_counts_tokens_not_batches_and_ignores_weight_0():
     inputs, targets = make_batches(3)
-    for name in ("mask_weights", "example_weights"):
+    for name in ("mask_weights", "next_sentence_weights"):
         targets[-1][name][2:] = 0
     values = {}
     for replicas in (1, 2):

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 from toy_data import toy_config
 
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.training.examples.prepared_data import ExampleSet, PreparedData
 from keras_bert_impl.training.input_pipeline import evaluation_batches, training_batches
 from keras_bert_impl.training.prepare import prepare
@@ -11,7 +12,7 @@ from keras_bert_impl.training.prepare import prepare
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     folder = tmp_path_factory.mktemp("batches")
-    prepare(toy_config(folder))
+    prepare(toy_config(folder, lengths=(16, 64, 128)))
     return PreparedData(folder / "data")
 
 
@@ -47,7 +48,7 @@ def test_batches_have_their_shapes_and_types(data: PreparedData, examples: Examp
         "mask_labels": ((8, 10), "int32"),
         "mask_weights": ((8, 10), "float32"),
         "next_sentence_labels": ((8,), "int32"),
-        "example_weights": ((8,), "float32"),
+        "next_sentence_weights": ((8,), "float32"),
     }
 
 
@@ -97,6 +98,83 @@ def test_the_order_holds_under_determinism_and_without(data: PreparedData, examp
     assert dataset.options().experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
 
 
+@pytest.fixture(scope="module")
+def short_examples(data: PreparedData) -> ExampleSet:
+    """Examples that share rows of 128 tokens, two by two."""
+    return data.examples("train", 128)
+
+
+def test_packed_batches_have_their_shapes_and_types(data: PreparedData, short_examples: ExampleSet):
+    inputs, targets = training(data, short_examples, 0, 3, packed=True).element_spec
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in inputs.items()} == {
+        "token_ids": ((8, 128), "int32"),
+        "segment_ids": ((8, 128), "int32"),
+        "pair_ids": ((8, 128), "int32"),
+        "cls_positions": ((8, 2), "int32"),
+        "mask_positions": ((8, 22), "int32"),
+    }
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in targets.items()} == {
+        "mask_labels": ((8, 22), "int32"),
+        "mask_weights": ((8, 22), "float32"),
+        "next_sentence_labels": ((8, 2), "int32"),
+        "next_sentence_weights": ((8, 2), "float32"),
+    }
+
+
+def test_entry_in_the_middle_of_packed_batches_equals_walking_through(data: PreparedData, short_examples: ExampleSet):
+    steps = 2 * short_examples.packed_rows // 8 + 3
+    walked = batches(training(data, short_examples, 0, steps, packed=True))
+    assert len(walked) == steps
+    for first in (1, short_examples.packed_rows // 8, steps - 2):
+        assert equal(batches(training(data, short_examples, first, 2, packed=True)), walked[first : first + 2])
+
+
+def unpacked_pairs(batch: dict[str, np.ndarray]) -> list[tuple]:
+    """What each pair of a batch is: tokens, segments, what is to be predicted where, and the next-sentence label."""
+    if "padding_mask" in batch:
+        layout = {"pair_ids": batch["padding_mask"], "cls_positions": np.zeros((len(batch["token_ids"]), 1), int)}
+        batch = batch | layout | {name: batch[name][:, None] for name in batch if name.startswith("next_sentence")}
+    found = []
+    for row, slot in zip(*np.nonzero(batch["next_sentence_weights"]), strict=True):
+        here = batch["pair_ids"][row] == slot + 1
+        start = batch["cls_positions"][row, slot]
+        assert np.flatnonzero(here)[0] == start
+        positions = batch["mask_positions"][row] - start
+        used = (batch["mask_weights"][row] > 0) & (positions >= 0) & (positions < here.sum())
+        predicted = zip(positions[used].tolist(), batch["mask_labels"][row, used].tolist(), strict=True)
+        tokens, segments = (batch[name][row, here].tolist() for name in ("token_ids", "segment_ids"))
+        found.append((*tokens, *segments, *predicted, int(batch["next_sentence_labels"][row, slot])))
+    return found
+
+
+def test_a_pair_has_the_same_masks_packed_or_not_and_comes_once_in_an_epoch(
+    data: PreparedData, short_examples: ExampleSet
+):
+    epochs = []
+    for packed, rows in ((False, len(short_examples)), (True, short_examples.packed_rows)):
+        found = batches(training(data, short_examples, 0, 2 * rows, batch_size=1, packed=packed))
+        epochs.append(
+            [[pair for batch in half for pair in unpacked_pairs(batch)] for half in (found[:rows], found[rows:])]
+        )
+    for alone, together in zip(*epochs, strict=True):
+        assert len(alone) == len(together) == len(short_examples)
+        assert sorted(map(str, alone)) == sorted(map(str, together))
+    assert sorted(map(str, epochs[1][0])) != sorted(map(str, epochs[1][1]))
+
+
+def test_batch_sizes_cut_the_same_stream_of_packed_rows(data: PreparedData, short_examples: ExampleSet):
+    small = batches(training(data, short_examples, 0, 6, batch_size=4, packed=True))
+    large = batches(training(data, short_examples, 0, 2, batch_size=12, packed=True))
+    for name in small[0]:
+        joined = [np.concatenate([batch[name] for batch in found]) for found in (small, large)]
+        assert np.array_equal(*joined), name
+
+
+def test_prepared_data_needs_its_tokenizer(data: PreparedData, examples: ExampleSet):
+    with pytest.raises(InputError, match=r"`tokenizer` must be given for prepared data, .* Received: None"):
+        training(data, examples, 0, 1, tokenizer=None)
+
+
 def test_evaluation_is_the_same_every_time(data: PreparedData):
     held_out = data.examples("held_out", 16)
     runs = []
@@ -113,7 +191,7 @@ def test_the_last_evaluation_batch_is_filled_with_rows_of_no_weight(data: Prepar
     taken = taken or len(held_out)
     dataset, count = evaluation_batches(held_out, batch_size=8, limit=limit, seed=1, tokenizer=data.tokenizer)
     found = batches(dataset)
-    weights = np.concatenate([batch["example_weights"] for batch in found])
+    weights = np.concatenate([batch["next_sentence_weights"] for batch in found])
     assert weights.tolist() == [1] * taken + [0] * (count * 8 - taken)
     masks = np.concatenate([batch["mask_weights"] for batch in found])
     assert (masks.sum(axis=1)[:taken] > 0).all() and not masks[taken:].any()

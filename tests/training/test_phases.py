@@ -29,6 +29,11 @@ def test_a_phase_has_its_own_batch_size_or_the_run_s():
     assert plan_phases(small_config("data", "run")) == [Phase(1, 16, 8, 0, 9), Phase(2, 32, 4, 9, 12)]
 
 
+def test_a_phase_is_packed_where_its_settings_say_so():
+    phases = tuple(PhaseConfig(length=128, share=1 / 3, packed=packed) for packed in (True, False, None))
+    assert [phase.packed for phase in plan_phases(small_config("data", "run", phases=phases))] == [True, False, False]
+
+
 def test_fewer_steps_than_phases_are_refused():
     with pytest.raises(InputError, match=r"`steps` must be at least the number of phases, 2\. Received: steps=1"):
         planned(1, 0.9, 0.1)

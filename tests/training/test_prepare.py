@@ -176,8 +176,9 @@ def test_what_was_changed_in_the_text_is_counted_and_said(tmp_path: Path):
         "long_documents": 2,
         "empty_texts": 0,
         "long_sentences": 3,
+        "upper_case_sentences": 109,
     }
-    assert manifest["notes"][:4] == [
+    assert [note for note in manifest["notes"] if not note.startswith("Warning: ")][:4] == [
         "Not UTF-8 and replaced by U+FFFD: 1 place.",
         "Longer than 1,000 characters and cut: 1 line.",
         "Longer than 1,000 characters and cut: 2 documents.",
@@ -315,7 +316,7 @@ def test_held_out_documents_without_an_example_are_said(tmp_path: Path):
     config = with_text(toy_config(tmp_path), "The old ship.\n\nThe small barn.\n\nThe old barn.")
     manifest = prepare(config)
     assert manifest["documents"]["held_out"] == 1
-    assert manifest["notes"] == [
+    assert manifest["notes"][1:] == [
         "The held-out part has 1 document but no example of length 16, 64: "
         "it takes a document of two sentences, or two documents."
     ]

@@ -9,7 +9,7 @@ from pretraining_runs import assert_same_run, small_config
 from toy_data import toy_config
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.training.configs import EvaluateConfig
+from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig
 from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.examples.masking import mask_batch, max_predictions
 from keras_bert_impl.training.examples.prepared_data import PreparedData
@@ -17,7 +17,7 @@ from keras_bert_impl.training.examples.record_data import RecordData
 from keras_bert_impl.training.examples.tfrecord_writing import static_rows, write_tfrecords
 from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
-from keras_bert_impl.training.pretraining_data import open_data
+from keras_bert_impl.training.pretraining_data import check_masking, open_data
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +92,24 @@ def test_records_that_changed_are_another_run(folder, tmp_path):
     (tmp_path / "records" / "train" / "16" / "1.tfrecord").unlink()
     with pytest.raises(InputError, match="`data` has changed since the run began"):
         pretrain(small_config(tmp_path / "records", tmp_path / "run"))
+
+
+def test_records_have_their_masks_already(folder, tmp_path):
+    message = r"`masking` must be token for TFRecord files, whose .* Received: masking='n-gram', data='.*records'"
+    with pytest.raises(InputError, match=message):
+        pretrain(small_config(folder / "records", tmp_path / "run", masking="n-gram"))
+    assert not (tmp_path / "run").exists()
+    check_masking("token", open_data(folder / "records"))
+    check_masking("n-gram", open_data(folder / "data"))
+
+
+def test_records_cannot_be_packed(folder, tmp_path):
+    phases = (PhaseConfig(length=16, share=1, packed=True),)
+    with pytest.raises(
+        InputError, match=r"`phases` must not be packed for TFRecord files.*packed=True, data='.*records'"
+    ):
+        pretrain(small_config(folder / "records", tmp_path / "run", phases=phases))
+    assert not (tmp_path / "run").exists()
 
 
 def test_folders_and_lengths_must_fit(folder, tmp_path):

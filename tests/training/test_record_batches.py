@@ -15,13 +15,9 @@ from keras_bert_impl.training.exact_step import PretrainingTrainer
 from keras_bert_impl.training.examples.prepared_data import PreparedData
 from keras_bert_impl.training.examples.tfrecord import TFRecordExamples
 from keras_bert_impl.training.examples.tfrecord_writing import write_tfrecords
-from keras_bert_impl.training.input_pipeline import training_batches
+from keras_bert_impl.training.input_pipeline import evaluation_batches, training_batches
 from keras_bert_impl.training.prepare import prepare
-from keras_bert_impl.training.record_batches import (
-    read_tfrecords,
-    record_evaluation_batches,
-    record_training_batches,
-)
+from keras_bert_impl.training.record_batches import read_tfrecords
 
 COUNT = 50
 
@@ -45,7 +41,7 @@ def batches(dataset: tf.data.Dataset) -> list[dict[str, np.ndarray]]:
 
 def training(examples: TFRecordExamples, first_step: int, num_steps: int, **settings) -> list[dict[str, np.ndarray]]:
     settings = {"batch_size": 8, "seed": 1, **settings}
-    return batches(record_training_batches(examples, first_step=first_step, num_steps=num_steps, **settings))
+    return batches(training_batches(examples, first_step=first_step, num_steps=num_steps, **settings))
 
 
 def equal(one: list[dict[str, np.ndarray]], other: list[dict[str, np.ndarray]]) -> bool:
@@ -60,14 +56,14 @@ def test_batches_have_the_structure_of_those_of_prepared_data(examples: TFRecord
     prepared = training_batches(
         data.examples("train", 16), batch_size=8, seed=1, first_step=0, num_steps=1, tokenizer=data.tokenizer
     )
-    found = record_training_batches(examples, batch_size=8, seed=1, first_step=0, num_steps=1)
+    found = training_batches(examples, batch_size=8, seed=1, first_step=0, num_steps=1)
 
     def structure(dataset: tf.data.Dataset):
         return tf.nest.map_structure(lambda spec: (spec.dtype, spec.shape.rank), dataset.element_spec)
 
     assert structure(found) == structure(prepared)
     shapes = {name: tuple(spec.shape) for part in found.element_spec for name, spec in part.items()}
-    assert (shapes["token_ids"], shapes["mask_labels"], shapes["example_weights"]) == ((8, 12), (8, 3), (8,))
+    assert (shapes["token_ids"], shapes["mask_labels"], shapes["next_sentence_weights"]) == ((8, 12), (8, 3), (8,))
     options = found.options()
     assert options.experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
     assert options.deterministic
@@ -110,11 +106,11 @@ def test_reading_without_a_number_of_steps_meets_every_example(paths: list[Path]
 def test_evaluation_is_the_same_every_time_and_filled_up_with_rows_of_no_weight(
     examples: TFRecordExamples, limit: int, taken: int
 ):
-    runs = [record_evaluation_batches(examples, batch_size=8, limit=limit) for _ in range(2)]
+    runs = [evaluation_batches(examples, batch_size=8, limit=limit) for _ in range(2)]
     found = batches(runs[0][0])
     assert equal(found, batches(runs[1][0]))
     assert runs[0][1] == len(found) == -(-taken // 8)
-    weights = np.concatenate([batch["example_weights"] for batch in found])
+    weights = np.concatenate([batch["next_sentence_weights"] for batch in found])
     assert weights.tolist() == [1] * taken + [0] * (len(found) * 8 - taken)
     masks = np.concatenate([batch["mask_weights"] for batch in found])
     assert (masks.sum(axis=1)[:taken] > 0).all() and not masks[taken:].any()
@@ -125,11 +121,16 @@ def test_a_fault_met_on_the_way_comes_out_as_an_input_error_where_asked_for(tmp_
     rows[11]["input_ids"][1] = 77
     path = write_records(tmp_path / "file", [example(row) for row in rows])
     examples = TFRecordExamples([path], vocab_size=VOCAB_SIZE)
-    dataset = record_training_batches(examples, batch_size=4, seed=1, first_step=0, num_steps=5)
+    dataset = training_batches(examples, batch_size=4, seed=1, first_step=0, num_steps=5)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"record 11 \(counted from 0\) has 77 in input_ids"):
         batches(dataset)
     with pytest.raises(InputError, match=r"record 11 \(counted from 0\) has 77 in input_ids"), examples.plain_errors():
         batches(dataset)
+
+
+def test_records_cannot_be_packed(examples: TFRecordExamples):
+    with pytest.raises(InputError, match=r"`packed` must be False for TFRecord files, .* Received: True"):
+        training_batches(examples, batch_size=4, seed=1, first_step=0, num_steps=1, packed=True)
 
 
 def trainer(config: BertConfig) -> PretrainingTrainer:
@@ -147,10 +148,10 @@ def small_config(**settings) -> BertConfig:
 @pytest.mark.slow
 def test_the_trainer_learns_and_measures_on_records(examples: TFRecordExamples):
     ours = trainer(small_config(vocab_size=VOCAB_SIZE, max_position_embeddings=12))
-    held_out, steps = record_evaluation_batches(examples, batch_size=8)
+    held_out, steps = evaluation_batches(examples, batch_size=8)
     before = ours.evaluate(held_out, steps=steps, verbose=0, return_dict=True)
     assert before["mlm_loss"] == pytest.approx(np.log(VOCAB_SIZE), abs=0.1)
-    steps_of_training = record_training_batches(examples, batch_size=8, seed=1, first_step=0, num_steps=40)
+    steps_of_training = training_batches(examples, batch_size=8, seed=1, first_step=0, num_steps=40)
     ours.fit(steps_of_training, steps_per_epoch=40, shuffle=False, verbose=0)
     assert ours.evaluate(held_out, steps=steps, verbose=0, return_dict=True)["mlm_loss"] < before["mlm_loss"]
 

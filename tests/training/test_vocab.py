@@ -105,3 +105,71 @@ def test_slots_to_keep_free_and_the_share_of_characters_are_settings(tmp_path: P
         (name,) = change
         with pytest.raises(InputError, match=rf"`{name}` must be a number"):
             config(tmp_path, **change)
+
+
+class TestExtension:
+    """A vocabulary gets the words that it lacks."""
+
+    @pytest.fixture
+    def old(self, tmp_path: Path) -> Path:
+        path = tmp_path / "old.txt"
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        path.write_text("\n".join([*special, "the", ".", *letters, *(f"##{letter}" for letter in letters)]) + "\n")
+        return path
+
+    def extension(self, folder: Path, old: Path, **settings: object) -> VocabConfig:
+        return dataclasses.replace(config(folder), size=30522, extend=str(old), **{"add": 4, **settings})
+
+    def test_the_commonest_unknown_words_stand_at_the_end(self, tmp_path: Path, old: Path):
+        said: list[str] = []
+        path = learn_vocab(self.extension(tmp_path, old), say=said.append)
+        before, after = (file.read_text(encoding="utf-8").splitlines() for file in (old, path))
+        assert after[: len(before)] == before and len(after) == len(before) + 4
+        text = (tmp_path / "corpus.txt").read_text(encoding="utf-8").lower().replace(".", " ").split()
+        lacking = {word: text.count(word) for word in set(text) if word not in before}
+        assert after[len(before) :] == sorted(lacking, key=lambda word: (-lacking[word], word))[:4]
+        assert said[-1] == f"Added 4 words to the {len(before)} tokens of {old} from 50 documents: {path}"
+        tokenizer = WordPieceTokenizer.from_vocab_file(path)
+        assert tokenizer.tokenize(f"The {after[-1]}.") == ["the", after[-1], "."]
+
+    def test_a_directory_says_itself_whether_it_lower_cases(self, tmp_path: Path, old: Path):
+        WordPieceTokenizer.from_vocab_file(old, lowercase=False).save_pretrained(tmp_path / "model")
+        path = learn_vocab(self.extension(tmp_path, tmp_path / "model"))
+        assert "The" in path.read_text(encoding="utf-8").split()
+
+    def test_fewer_words_than_asked_for_are_said(self, tmp_path: Path, old: Path):
+        said: list[str] = []
+        path = learn_vocab(self.extension(tmp_path, old, add=5000), say=said.append)
+        added = len(path.read_text(encoding="utf-8").splitlines()) - 59
+        assert (
+            f"the text has only {added} words that the vocabulary lacks and that occur at least 2 times, not 5,000"
+            in said
+        )
+
+    def test_a_text_without_a_new_word_is_refused(self, tmp_path: Path, old: Path):
+        settings = self.extension(tmp_path, old)
+        (tmp_path / "corpus.txt").write_text("The. The the.", encoding="utf-8")
+        message = r"`inputs` must have words that `extend` lacks, each at least 2 times\. Received: \['.*corpus\.txt'\]"
+        with pytest.raises(InputError, match=message):
+            learn_vocab(settings)
+        assert not Path(settings.output).exists()
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"add": None}, r"`extend` and `add` must go together\. Received: extend='.*old\.txt', add=None"),
+            ({"extend": None}, r"`extend` and `add` must go together\. Received: extend=None, add=4"),
+            ({"add": 0}, r"`add` must be a number of at least 1\. Received: add=0"),
+            ({"size": 100}, r"`size` must be left as it is with `extend`\. Received: size=100"),
+            ({"unused": 9}, r"`unused` must be left as it is with `extend`\. Received: unused=9"),
+        ],
+    )
+    def test_settings_that_make_no_sense_are_refused(self, tmp_path: Path, old: Path, changes: dict, message: str):
+        settings = self.extension(tmp_path, old)
+        with pytest.raises(InputError, match=message):
+            dataclasses.replace(settings, **changes)
+
+    def test_a_missing_vocabulary_is_named(self, tmp_path: Path, old: Path):
+        with pytest.raises(InputError, match=r"none\.txt"):
+            learn_vocab(self.extension(tmp_path, tmp_path / "none.txt"))

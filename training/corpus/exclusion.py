@@ -17,14 +17,15 @@ _ONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fff
 _WORD = re.compile(rf"[{_ONE}]|[^\W_{_ONE}]+")
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _MOST_WORDS = 2**18
+NO_FILE = -1
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class ExcludedFile:
     """A file whose text is kept out, and how many documents of the corpus were left out for it."""
 
     source: SourceFile
-    removed: int = 0
+    removed: int
 
 
 class Exclusion:
@@ -43,7 +44,7 @@ class Exclusion:
     """
 
     def __init__(self, files: Sequence[SourceFile], words: int, reading: Reading):
-        self.files = [ExcludedFile(file) for file in files]
+        self.files = tuple(files)
         self._hasher = _RunHasher(words)
         runs: list[np.ndarray] = []
         owners: list[np.ndarray] = []
@@ -59,18 +60,15 @@ class Exclusion:
         self._perhaps = np.zeros(2**bits, bool)
         self._perhaps[self._runs >> self._shift] = True
 
-    def excludes(self, text: str) -> bool:
-        """Whether a document of the corpus is to be left out; counts it for the file that it is left out for."""
+    def owner(self, text: str) -> int:
+        """Returns the number of the file that a document of the corpus is left out for, or `NO_FILE`."""
         runs = self._hasher.runs(text)
         runs = runs[self._perhaps[runs >> self._shift]]
         places = np.searchsorted(self._runs, runs)
         inside = places < self._runs.size
         runs, places = runs[inside], places[inside]
         owners = self._owners[places[self._runs[places] == runs]]
-        if not owners.size:
-            return False
-        self.files[int(owners.min())].removed += 1
-        return True
+        return int(owners.min()) if owners.size else NO_FILE
 
     def _runs_of_file(self, file: SourceFile, reading: Reading) -> Iterator[np.ndarray]:
         for document in read_documents([file], reading=reading, argument="exclude"):

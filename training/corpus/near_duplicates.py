@@ -14,7 +14,7 @@ No library is used for it: those at hand hash every run of words in Python, some
 import array
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Self
+from typing import IO
 
 import numpy as np
 
@@ -26,7 +26,6 @@ SHORTEST = 64
 BANDS, ROWS = 20, 6
 BINS = BANDS * ROWS
 SIMILARITY = 0.8
-_BATCH = 2**16
 _MOST_BYTES = 2**25
 # Of a long document only runs with a small hash are sorted. The least of a bin is nearly always among them.
 _RUNS_PER_BIN = 16
@@ -35,60 +34,47 @@ _MULTIPLIERS = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xC2B2
 
 
 class NearDuplicateFinder:
-    """Takes documents one after another and tells at the end which are near-duplicates of which.
+    """Takes the minima of documents and tells at the end which are near-duplicates of which.
 
-    Memory: a batch of text and 32 MB of minima while they come, at the end some 60 bytes for each document. The minima
-    are 240 bytes for each document; more than the 32 MB go into a temporary file, which vanishes with the finder.
-
-    Args:
-        seed: seed of the hash.
+    Memory: 32 MB of minima while they come, at the end some 60 bytes for each document. The minima are 240 bytes for
+    each document; more than the 32 MB go into a temporary file, which vanishes with the finder.
     """
 
-    def __init__(self, seed: int):
-        self.key = hash_of(seed, 8)
+    def __init__(self) -> None:
         self._long_enough = array.array("B")
         self._file: IO[bytes] | None = None
         self._minima = bytearray()
-        self._texts: list[str] = []
-        self._size = 0
+        self._places: np.ndarray | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Gives the temporary file up."""
         if self._file:
             self._file.close()
 
-    def add(self, text: str) -> None:
-        """Takes the next document, its white space single."""
-        self._texts.append(text)
-        self._size += len(text)
-        self._long_enough.append(len(text) >= SHORTEST)
-        if self._size >= _BATCH:
-            self._write()
+    def add(self, minima: np.ndarray, lengths: np.ndarray) -> None:
+        """Takes the next documents: their `signatures`, and the lengths of their texts."""
+        self._minima += minima.tobytes()
+        self._long_enough.frombytes((lengths >= SHORTEST).tobytes())
+        if len(self._minima) > _MOST_BYTES:
+            self._spill()
 
-    def families(self, among: np.ndarray) -> np.ndarray:
+    def families(self, among: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
         """Returns for each document the number of the first one of its family, its own number if it is alone.
 
         Args:
             among: bool per document: which ones can belong to a family.
+            places: per document, as the how manieth it came; not given, they came in their order.
         """
-        self._write()
         if self._file:
             self._spill()
-        members = np.flatnonzero(among & np.array(self._long_enough, bool))
+        self._places = places
+        long_enough = np.array(self._long_enough, bool)
+        members = np.flatnonzero(among & (long_enough if places is None else long_enough[places]))
         first = np.arange(among.size)
         for band in range(BANDS if members.size else 0):
             for one, other in self._pairs(band, members, first):
                 _join(first, one, other)
         return _roots(first, np.arange(among.size))
-
-    def _write(self) -> None:
-        if self._texts:
-            self._minima += signatures(self._texts, self.key).tobytes()
-            self._texts, self._size = [], 0
-            if len(self._minima) > _MOST_BYTES:
-                self._spill()
 
     def _spill(self) -> None:
         with temporary_room():
@@ -116,7 +102,12 @@ class NearDuplicateFinder:
 
     def _signatures(self, numbers: np.ndarray) -> np.ndarray:
         stored = np.memmap(self._file, np.uint16, "r") if self._file else np.frombuffer(self._minima, np.uint16)
-        return stored.reshape(-1, BINS)[numbers]
+        return stored.reshape(-1, BINS)[numbers if self._places is None else self._places[numbers]]
+
+
+def signature_key(seed: int) -> np.ndarray:
+    """Returns the key of the hash for a seed."""
+    return hash_of(seed, 8)
 
 
 def signatures(texts: list[str], key: np.ndarray) -> np.ndarray:

@@ -1,23 +1,24 @@
 """The first of two times through a corpus: what is there, what is kept, what is held out."""
 
 import array
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 import numpy as np
 
 from keras_bert_impl.errors import InputError
 
 from ..examples.hashing import hash_of
-from .documents import Document, digest_of_text
-from .exclusion import ExcludedFile, Exclusion
+from .documents import Document
+from .exclusion import NO_FILE, ExcludedFile, Exclusion
+from .facts import Facts, facts_of_documents
 from .near_duplicates import NearDuplicateFinder
 from .oddities import Oddities
 from .readers import Reading, SourceFile, read_documents
 
 TRAIN, HELD_OUT, DUPLICATE, NEAR_DUPLICATE, EXCLUDED = range(5)
-_SPLITS = {TRAIN: "train", HELD_OUT: "held_out"}
+SPLIT_OF_FATE = {TRAIN: "train", HELD_OUT: "held_out"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,15 +58,113 @@ class Survey:
         Raises:
             InputError: if a file is not what it was the first time.
         """
-        files = [dataclasses.replace(file) for file in self.files]
+        files = list(map(dataclasses.replace, self.files))
         fates = iter(self.fates)
         for document in read_documents(files, reading=self.reading):
             fate = int(next(fates, DUPLICATE))
-            if fate in _SPLITS:
-                yield _SPLITS[fate], document
+            if fate in SPLIT_OF_FATE:
+                yield SPLIT_OF_FATE[fate], document
         for before, now in zip(self.files, files, strict=True):
-            if before != now:
-                raise InputError(f"`inputs` must not change while they are read. Received: {now.path!r}, which did")
+            check_unchanged(before, now)
+
+
+def check_unchanged(before: SourceFile, now: SourceFile) -> None:
+    """Raises `InputError` if a file was not the same in the second reading."""
+    if before != now:
+        raise InputError(f"`inputs` must not change while they are read. Received: {now.path!r}, which did")
+
+
+class Decision:
+    """Takes the facts of all documents and decides what becomes of each; knows nothing else of the text.
+
+    Memory: nine bytes per document, about a hundred in the moment of deciding, and what `NearDuplicateFinder` says of
+    itself.
+
+    Args:
+        files: the input files, complete when `survey` is called.
+        seed: seed of the choice of held-out documents.
+        held_out_share: share of the documents to hold out.
+        near_duplicates: as for `survey_corpus`.
+        excluded: the files whose text is kept out of both parts.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[SourceFile],
+        seed: int,
+        held_out_share: float,
+        *,
+        near_duplicates: str = "report",
+        excluded: Sequence[SourceFile] = (),
+    ):
+        self.files, self.seed, self.held_out_share = files, seed, held_out_share
+        self.near_duplicates, self.excluded = near_duplicates, excluded
+        self._digests, self._is_excluded, self._size = array.array("Q"), array.array("B"), 0
+        self._removed = np.zeros(len(excluded), np.int64)
+        self._finder = None if near_duplicates == "off" else NearDuplicateFinder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._finder:
+            self._finder.close()
+
+    def add(self, facts: Facts) -> None:
+        """Takes the facts of the next documents."""
+        self._digests.frombytes(facts.digests.tobytes())
+        has_owner = facts.owners != NO_FILE
+        self._is_excluded.frombytes(has_owner.tobytes())
+        self._removed += np.bincount(facts.owners[has_owner], minlength=self._removed.size)
+        self._size += int(facts.sizes.sum())
+        if self._finder:
+            assert facts.minima is not None
+            self._finder.add(facts.minima, facts.lengths)
+
+    def survey(self, reading: Reading, places: np.ndarray | None = None) -> "Survey":
+        """Returns what was decided.
+
+        Args:
+            reading: how the files were read.
+            places: for each document in reading order, as the how manieth it came; not given, they came in this order.
+
+        Raises:
+            InputError: if there is no document, or none is left.
+        """
+        digests, excluded = np.frombuffer(self._digests, np.uint64), np.frombuffer(self._is_excluded, bool)
+        if not digests.size:
+            raise InputError(
+                f"`inputs` must hold text. Received: {[file.path for file in self.files]}, which hold none"
+            )
+        if places is not None:
+            digests, excluded = digests[places], excluded[places]
+        kept = first_ones(digests, excluded)
+        if not kept.any():
+            raise InputError(
+                f"`exclude` must leave a document. Received: {[file.path for file in self.excluded]}, "
+                f"which share text with all {digests.size:,}"
+            )
+        own = np.arange(digests.size)
+        families = self._finder.families(kept, places) if self._finder else own
+        fates = fates_of_documents(
+            digests,
+            self.seed,
+            self.held_out_share,
+            kept=kept,
+            families=families,
+            keep_near_duplicates=self.near_duplicates != "remove",
+        )
+        fates[excluded] = EXCLUDED
+        later = families != own
+        return Survey(
+            files=tuple(self.files),
+            fates=fates,
+            size=self._size,
+            reading=reading,
+            families=np.unique(families[later]).size if self._finder else None,
+            near_duplicates=int(later.sum()),
+            excluded=tuple(map(ExcludedFile, self.excluded, self._removed.tolist())),
+        )
 
 
 def survey_corpus(
@@ -80,7 +179,7 @@ def survey_corpus(
 ) -> Survey:
     """Reads every document once and decides what becomes of it.
 
-    Memory: nine bytes per document, and what `NearDuplicateFinder` and `Exclusion` say of themselves.
+    Memory: what `Decision` and `Exclusion` say of themselves, and a batch of text.
 
     Args:
         files: from `find_files`.
@@ -96,40 +195,12 @@ def survey_corpus(
         InputError: if there is no document, or none is left, or a file cannot be read as text.
     """
     reading = reading or Reading()
-    digests, excluded, size = array.array("Q"), array.array("B"), 0
-    with contextlib.ExitStack() as stack:
-        finder = None if near_duplicates == "off" else stack.enter_context(NearDuplicateFinder(seed))
-        for document in read_documents(files, advance, reading):
-            text = document.text
-            digests.append(digest_of_text(text))
-            excluded.append(exclusion is not None and exclusion.excludes(text))
-            size += document.size
-            if finder:
-                finder.add(text)
-        if not digests:
-            raise InputError(f"`inputs` must hold text. Received: {[file.path for file in files]}, which hold none")
-        numbers = np.array(digests, np.uint64)
-        kept = first_ones(numbers, np.array(excluded, bool))
-        if not kept.any():
-            raise InputError(
-                f"`exclude` must leave a document. Received: {[file.source.path for file in exclusion.files]}, "  # type: ignore[union-attr]
-                f"which share text with all {len(digests):,}"
-            )
-        families = finder.families(kept) if finder else np.arange(numbers.size)
-    fates = fates_of_documents(
-        numbers, seed, held_out_share, kept=kept, families=families, keep_near_duplicates=near_duplicates != "remove"
-    )
-    fates[np.array(excluded, bool)] = EXCLUDED
-    later = families != np.arange(numbers.size)
-    return Survey(
-        files=tuple(files),
-        fates=fates,
-        size=size,
-        reading=reading,
-        families=np.unique(families[later]).size if finder else None,
-        near_duplicates=int(later.sum()),
-        excluded=tuple(exclusion.files) if exclusion else (),
-    )
+    excluded = exclusion.files if exclusion else ()
+    with Decision(files, seed, held_out_share, near_duplicates=near_duplicates, excluded=excluded) as decision:
+        documents = read_documents(files, advance, reading)
+        for facts in facts_of_documents(documents, seed, near_duplicates=near_duplicates != "off", exclusion=exclusion):
+            decision.add(facts)
+        return decision.survey(reading)
 
 
 def first_ones(digests: np.ndarray, excluded: np.ndarray) -> np.ndarray:

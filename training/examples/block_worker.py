@@ -2,18 +2,37 @@
 
 import collections
 import dataclasses
+import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
+from ..configs import PrepareConfig
 from ..corpus.sentences import SentenceSplitter
 from .blocks import Block
-from .pairs import PairCounts, PairMaker
-from .shards import SPLITS, example_ids, rows_of_pairs, shard_paths, write_array
+from .chunks import ChunkCounts, ChunkMaker
+from .masking import MASKED_SHARE, max_predictions, wanted_predictions
+from .packing import plan_rows
+from .pairs import Pair, PairCounts, PairMaker
+from .shards import (
+    SPLITS,
+    continued_of_pairs,
+    continued_path,
+    example_ids,
+    row_size,
+    rows_of_pairs,
+    rows_path,
+    shard_paths,
+    write_array,
+)
+from .unknown_words import MOST_WORDS, UnknownWords, commonest
+from .word_boundaries import PIECES, MarkingTokenizer
+from .words import CONTINUES, unmarked
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,16 +53,27 @@ class BlockSettings:
     max_sentence_chars: int
     short_seq_prob: float
     next_sentence_prob: float
+    examples: str
+    word_boundaries: str
+
+    @classmethod
+    def of(cls, config: PrepareConfig, directory: str | os.PathLike[str]) -> Self:
+        """Returns the settings of a config for blocks whose shards go into a directory."""
+        names = [field.name for field in dataclasses.fields(cls) if field.name != "directory"]
+        return cls(directory=str(directory), **{name: getattr(config, name) for name in names})
 
 
 @dataclasses.dataclass
 class LengthCounts:
-    """What a block gave at one length."""
+    """What a block gave at one length; `predictions` are those of an epoch at the usual share."""
 
     examples: int
+    packed_rows: int
     tokens: int
     random_next: int
+    predictions: int
     pairs: PairCounts
+    chunks: ChunkCounts
 
 
 @dataclasses.dataclass
@@ -55,6 +85,10 @@ class BlockCounts:
         layouts: number of documents by the way their lines were taken.
         empty_documents: documents without a single token.
         long_sentences: sentences that were cut.
+        single_sentence_documents: documents of one sentence.
+        upper_case_sentences: sentences with an upper-case letter.
+        unknown_words: the commonest words that the vocabulary does not know.
+        unknown_characters: characters in unknown words that the vocabulary lacks.
         lengths: counts per sequence length.
     """
 
@@ -66,6 +100,10 @@ class BlockCounts:
     layouts: collections.Counter[str]
     empty_documents: int
     long_sentences: int
+    single_sentence_documents: int
+    upper_case_sentences: int
+    unknown_words: collections.Counter[str]
+    unknown_characters: collections.Counter[str]
     lengths: dict[int, LengthCounts]
 
 
@@ -75,22 +113,30 @@ class BlockWorker:
     def __init__(self, settings: BlockSettings):
         self.settings = settings
         self.tokenizer = WordPieceTokenizer.from_pretrained(settings.directory)
+        self.encode = MarkingTokenizer(self.tokenizer, settings.word_boundaries)
         self.splitter = SentenceSplitter(settings.sentences, settings.language, settings.max_sentence_chars)
 
     def __call__(self, block: Block) -> BlockCounts:
         """Writes the block's shards and returns its counts."""
         layouts: collections.Counter[str] = collections.Counter()
         cut_before = self.splitter.long_sentences
+        unknown, upper_case = UnknownWords(self.tokenizer), 0
+        unknown_id, vocab_size = self.tokenizer.unk_token_id, self.tokenizer.vocab_size
+        token_counts = np.zeros(vocab_size, np.int64)
         documents: list[list[list[int]]] = []
         for document in block.documents:
             sentences, layout = self.splitter.split(document)
             layouts[layout] += 1
-            all_ids = [self.tokenizer.encode_ids(sentence, keep_special_tokens=False) for sentence in sentences]
-            documents.append([ids for ids in all_ids if ids])
+            encoded = list(map(self.encode, sentences))
+            counts = np.bincount(unmarked(list(chain.from_iterable(encoded)))[0], minlength=vocab_size)
+            token_counts += counts
+            upper_case += sum(sentence != sentence.lower() for sentence in sentences)
+            if counts[unknown_id]:
+                for sentence, ids in zip(sentences, encoded, strict=True):
+                    if unknown_id in ids or unknown_id | CONTINUES in ids:
+                        unknown.add(sentence)
+            documents.append([ids for ids in encoded if ids])
         filled = [document for document in documents if document]
-        token_counts = np.zeros(self.tokenizer.vocab_size, np.int64)
-        for encoded in filled:
-            token_counts += np.bincount(list(chain.from_iterable(encoded)), minlength=self.tokenizer.vocab_size)
         return BlockCounts(
             split=block.split,
             number=block.number,
@@ -100,20 +146,22 @@ class BlockWorker:
             layouts=layouts,
             empty_documents=len(documents) - len(filled),
             long_sentences=self.splitter.long_sentences - cut_before,
+            single_sentence_documents=sum(len(document) == 1 for document in filled),
+            upper_case_sentences=upper_case,
+            unknown_words=commonest(unknown.words, MOST_WORDS),
+            unknown_characters=unknown.characters,
             lengths={length: self._write_shard(block, filled, length) for length in self.settings.lengths},
         )
 
     def _write_shard(self, block: Block, documents: Sequence[list[list[int]]], length: int) -> LengthCounts:
         settings = self.settings
-        maker = PairMaker(length, settings.short_seq_prob, settings.next_sentence_prob)
-        pairs, counts = [], PairCounts()
-        for number in range(settings.passes):
-            key = np.random.SeedSequence(
-                (settings.seed % 2**64, SPLITS.index(block.split), length, block.number, number)
-            )
-            made, found = maker.pairs_of_block(documents, np.random.Generator(np.random.Philox(key)))
-            pairs += made
-            counts += found
+        pair_counts, chunk_counts = PairCounts(), ChunkCounts()
+        if settings.examples == "chunks":
+            pairs, chunk_counts = ChunkMaker(length).chunks_of_block(documents)
+        else:
+            pairs, pair_counts = self._pairs(block, documents, length)
+        order, bounds = plan_rows([row_size(pair) for pair in pairs], length)
+        pairs = [pairs[number] for number in order]
         ids = example_ids(settings.seed, block.split, length, block.number, len(pairs))
         tokens, examples = rows_of_pairs(
             pairs,
@@ -125,9 +173,30 @@ class BlockWorker:
         tokens_path, examples_path = shard_paths(Path(settings.directory), block.split, length, block.number)
         write_array(tokens_path, tokens)
         write_array(examples_path, examples)
+        write_array(rows_path(Path(settings.directory), block.split, length, block.number), bounds)
+        if settings.word_boundaries != PIECES:
+            path = continued_path(Path(settings.directory), block.split, length, block.number)
+            write_array(path, continued_of_pairs(pairs, examples))
+        most = max_predictions(length, MASKED_SHARE)
         return LengthCounts(
             examples=len(pairs),
+            packed_rows=bounds.size - 1,
             tokens=tokens.size,
             random_next=sum(pair.next_sentence_label for pair in pairs),
-            pairs=counts,
+            predictions=int(wanted_predictions(examples["length"], most, MASKED_SHARE).sum()),
+            pairs=pair_counts,
+            chunks=chunk_counts,
         )
+
+    def _pairs(self, block: Block, documents: Sequence[list[list[int]]], length: int) -> tuple[list[Pair], PairCounts]:
+        settings = self.settings
+        maker = PairMaker(length, settings.short_seq_prob, settings.next_sentence_prob)
+        pairs, counts = [], PairCounts()
+        for number in range(settings.passes):
+            key = np.random.SeedSequence(
+                (settings.seed % 2**64, SPLITS.index(block.split), length, block.number, number)
+            )
+            made, found = maker.pairs_of_block(documents, np.random.Generator(np.random.Philox(key)))
+            pairs += made
+            counts += found
+        return pairs, counts

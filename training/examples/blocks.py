@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from ..corpus.documents import Document
 
-SMALLEST, LARGEST, BLOCKS = 2**18, 2**22, 64
+# The largest decides how much memory a corpus of 100 MB or more takes: that of one of 100 MB, whatever its size.
+SMALLEST, LARGEST, BLOCKS = 2**18, 3 * 2**19, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,20 +45,54 @@ def blocks_of_documents(documents: Iterable[tuple[str, Document]], size: int) ->
         yield from builders[split].finish()
 
 
+def block_starts(sizes: Iterable[int], size: int) -> list[int]:
+    """Returns the number of the first document of each block that `blocks_of_documents` makes of a split.
+
+    Args:
+        sizes: of the documents of the split.
+        size: of the blocks.
+    """
+    measure = _Measure(size)
+    starts, number = [], 0
+    fresh = True
+    for number, document in enumerate(sizes):
+        if fresh:
+            starts.append(number)
+        fresh = measure.fills(document)
+    if len(starts) > 1 and starts[-1] == number:
+        starts.pop()
+    return starts
+
+
+class _Measure:
+    """Says with which document a block is full."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.current_size = self.documents = 0
+
+    def fills(self, document: int) -> bool:
+        """Takes the size of the next document; True: with it the block is full, and another one begins."""
+        self.current_size += document
+        self.documents += 1
+        if self.current_size < self.size or self.documents < 2:
+            return False
+        self.current_size = self.documents = 0
+        return True
+
+
 class _Builder:
     def __init__(self, split: str, size: int):
-        self.split, self.size = split, size
+        self.split, self.measure = split, _Measure(size)
         self.waiting: list[Document] = []
         self.current: list[Document] = []
-        self.current_size = 0
         self.number = 0
 
     def add(self, document: Document) -> Iterator[Block]:
         self.current.append(document)
-        self.current_size += document.size
-        if self.current_size >= self.size and len(self.current) >= 2:
+        if self.measure.fills(document.size):
             yield from self._release()
-            self.waiting, self.current, self.current_size = self.current, [], 0
+            self.waiting, self.current = self.current, []
 
     def finish(self) -> Iterator[Block]:
         if len(self.current) == 1:

@@ -2,25 +2,34 @@
 
 import collections
 import dataclasses
+import json
+import math
+import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from ..configs import PrepareConfig
+from ..configs import PAIRS_ONLY, PrepareConfig
 from ..corpus.survey import DUPLICATE, EXCLUDED, HELD_OUT, NEAR_DUPLICATE, TRAIN, Survey
 from ..corpus.wording import counted, size_in_words
 from .block_worker import BlockCounts, LengthCounts
+from .corpus_warnings import corpus_warnings
+from .masking import MASKED_SHARE
 from .pairs import PairCounts
+from .prepared_data import MANIFEST
+from .record_counts import mask_facts
 from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
+from .unknown_words import commonest
 
-# Neither changes the result, so neither belongs in the manifest.
-_NOT_RECORDED = ("workers", "output")
-_NAMES = {"train": "training", "held_out": "held-out"}
-# A vocabulary that was learnt from text like this one leaves less of it unknown.
-_MOST_UNKNOWN = 0.01
+# None of them changes the result, so none belongs in the manifest.
+_NOT_RECORDED = ("workers", "output", "reference_limit")
+NAMES = {"train": "training", "held_out": "held-out"}
+# How many unknown words and characters are named.
+_NAMED = 10
 
 
 class Counts:
@@ -32,6 +41,9 @@ class Counts:
         layouts: number of documents by the way their lines were taken.
         empty_documents: number of documents without a token.
         long_sentences: number of sentences that were cut.
+        single_sentence_documents: number of documents with one sentence.
+        upper_case_sentences: number of sentences with an upper-case letter.
+        unknown_words, unknown_characters: what the vocabulary does not know; of words, a block's commonest.
     """
 
     def __init__(self, vocab_size: int):
@@ -40,6 +52,10 @@ class Counts:
         self.layouts: collections.Counter[str] = collections.Counter()
         self.empty_documents = 0
         self.long_sentences = 0
+        self.single_sentence_documents = 0
+        self.upper_case_sentences = 0
+        self.unknown_words: collections.Counter[str] = collections.Counter()
+        self.unknown_characters: collections.Counter[str] = collections.Counter()
         self._lengths: dict[tuple[str, int], dict[int, LengthCounts]] = collections.defaultdict(dict)
 
     def add(self, block: BlockCounts) -> None:
@@ -49,6 +65,10 @@ class Counts:
         self.layouts += block.layouts
         self.empty_documents += block.empty_documents
         self.long_sentences += block.long_sentences
+        self.single_sentence_documents += block.single_sentence_documents
+        self.upper_case_sentences += block.upper_case_sentences
+        self.unknown_words.update(block.unknown_words)
+        self.unknown_characters.update(block.unknown_characters)
         for length, counts in block.lengths.items():
             self._lengths[block.split, length][block.number] = counts
 
@@ -62,22 +82,21 @@ def make_manifest(
     config: PrepareConfig, survey: Survey, counts: Counts, tokenizer: WordPieceTokenizer
 ) -> dict[str, Any]:
     """Returns the manifest, as plain JSON values."""
-    settings = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in config.to_dict().items()
-        if name not in _NOT_RECORDED
-    }
     tokens = {split: int(counts.tokens[split].sum()) for split in SPLITS}
     unknown = sum(int(counts.tokens[split][tokenizer.unk_token_id]) for split in SPLITS)
+    next_sentence = config.examples == "pairs"
     examples = {
-        split: {str(length): _length_facts(counts.of_length(split, length), length) for length in config.lengths}
+        split: {
+            str(length): _length_facts(counts.of_length(split, length), length, next_sentence)
+            for length in config.lengths
+        }
         for split in SPLITS
     }
     manifest: dict[str, Any] = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
-        "settings": settings,
-        "vocabulary": {"size": tokenizer.vocab_size},
+        "settings": recorded_settings(config),
+        "vocabulary": {"size": tokenizer.vocab_size, "lowercase": tokenizer.lowercase},
         "files": [
             {"path": file.path, "bytes": file.size, "sha256": file.sha256, "documents": file.documents}
             for file in survey.files
@@ -104,12 +123,26 @@ def make_manifest(
             }
             for file in survey.excluded
         ],
-        "text": {**dataclasses.asdict(survey.oddities), "long_sentences": counts.long_sentences},
+        "text": {
+            **dataclasses.asdict(survey.oddities),
+            "long_sentences": counts.long_sentences,
+            "upper_case_sentences": counts.upper_case_sentences,
+        },
+        "single_sentence_documents": counts.single_sentence_documents,
         "documents_by_layout": {name: counts.layouts[name] for name in ("lines", "paragraphs", "wrapped")},
         "sentences": counts.sentences,
         "tokens": tokens,
         "unknown_tokens": unknown,
         "unknown_share": unknown / max(1, sum(tokens.values())),
+        "unknown_characters": [
+            {"character": char, "code_point": f"U+{ord(char):04X}", "count": count}
+            for char, count in commonest(counts.unknown_characters, _NAMED).items()
+        ],
+        "unknown_words": [
+            {"word": word, "count": count} for word, count in commonest(counts.unknown_words, _NAMED).items()
+        ],
+        "unigram_entropy": _entropy(counts.tokens["train"]),
+        "next_sentence": next_sentence,
         "examples": examples,
         "skipped": {
             "documents_without_tokens": counts.empty_documents,
@@ -119,22 +152,79 @@ def make_manifest(
             },
         },
     }
-    manifest["notes"] = [*_warnings(manifest, tokenizer), *_notes(config, survey, manifest)]
+    manifest["notes"] = [*corpus_warnings(manifest, tokenizer), *_notes(config, survey, manifest)]
     return manifest
 
 
-def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
+def save_manifest(manifest: dict[str, Any], directory: Path) -> None:
+    """Writes the manifest into a directory."""
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (directory / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def recorded_settings(config: PrepareConfig) -> dict[str, Any]:
+    """Returns the settings that have a say in the result, all decided."""
+    left_out = set(_NOT_RECORDED)
+    decided = {"format": "tfrecord" if config.writes_records else "prepared"}
+    if config.writes_records:
+        decided |= config.static_masks
+    else:
+        left_out |= config.static_masks.keys()
+    if config.examples == "chunks":
+        left_out.update(PAIRS_ONLY)
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in {**config.to_dict(), **decided}.items()
+        if name not in left_out
+    }
+
+
+def _length_facts(shards: list[LengthCounts], length: int, next_sentence: bool) -> dict[str, Any]:
     examples = sum(shard.examples for shard in shards)
+    packed_rows = sum(shard.packed_rows for shard in shards)
     tokens = sum(shard.tokens for shard in shards)
+    facts = {
+        "examples": examples,
+        "shards": [shard.examples for shard in shards],
+        "tokens": tokens,
+        "mean_fill": tokens / (length * examples) if examples else None,
+        "packed_rows": packed_rows,
+        "packed_fill": tokens / (length * packed_rows) if packed_rows else None,
+        "expected_masks": _expected_masks(sum(shard.predictions for shard in shards)),
+    }
+    return facts | (_pair_facts(shards, examples) if next_sentence else _chunk_facts(shards))
+
+
+def _expected_masks(predictions: int) -> dict[str, Any]:
+    """Returns what to expect of an epoch of training: the tokens to predict, by what stands in their place."""
+    return {"masked_share": MASKED_SHARE, **mask_facts(0.8 * predictions, 0.1 * predictions, 0.1 * predictions)}
+
+
+def _entropy(counts: np.ndarray) -> dict[str, float | None]:
+    """Returns the mean surprise of a token to one who knows how often each occurs."""
+    if not counts.any():
+        return {"nats": None, "bits": None}
+    shares = counts[counts > 0] / counts.sum()
+    nats = float(-(shares * np.log(shares)).sum())
+    return {"nats": nats, "bits": nats / math.log(2)}
+
+
+def _chunk_facts(shards: list[LengthCounts]) -> dict[str, Any]:
+    kept = sum(shard.chunks.kept_tokens for shard in shards)
+    return {
+        "own_tokens": kept,
+        "kept_tokens": kept,
+        "truncated_tokens": 0,
+        "cut_sentences": sum(shard.chunks.cut_sentences for shard in shards),
+    }
+
+
+def _pair_facts(shards: list[LengthCounts], examples: int) -> dict[str, Any]:
     random_next = sum(shard.random_next for shard in shards)
     pairs = PairCounts()
     for shard in shards:
         pairs += shard.pairs
     return {
-        "examples": examples,
-        "shards": [shard.examples for shard in shards],
-        "tokens": tokens,
-        "mean_fill": tokens / (length * examples) if examples else None,
         "random_next_share": random_next / examples if examples else None,
         "true_next_share": 1 - random_next / examples if examples else None,
         "single_sentence_chunks": pairs.single_sentence_chunks,
@@ -144,26 +234,6 @@ def _length_facts(shards: list[LengthCounts], length: int) -> dict[str, Any]:
         "unpaired_sentences": pairs.unpaired_sentences,
         "unpaired_tokens": pairs.unpaired_tokens,
     }
-
-
-def _warnings(manifest: dict[str, Any], tokenizer: WordPieceTokenizer) -> Iterator[str]:
-    """Yields a sentence for everything that speaks for another vocabulary."""
-    if manifest["unknown_share"] > _MOST_UNKNOWN:
-        yield (
-            f"Warning: {manifest['unknown_share']:.1%} of the tokens are unknown to the vocabulary; "
-            "take one that fits, or learn one from this text with `keras-bert vocab`."
-        )
-    upper_case = sum(
-        token != token.lower()
-        for number, token in enumerate(tokenizer.vocabulary)
-        if number not in tokenizer.special_token_ids
-    )
-    if tokenizer.lowercase and upper_case:
-        yield (
-            f"Warning: {counted(upper_case, 'token')} of the vocabulary (of {tokenizer.vocab_size:,}) can never occur, "
-            "for they have upper-case letters and the text is lower-cased; if the vocabulary is a cased one, "
-            "give --cased."
-        )
 
 
 def _notes(config: PrepareConfig, survey: Survey, manifest: dict[str, Any]) -> list[str]:
@@ -179,21 +249,27 @@ def _notes(config: PrepareConfig, survey: Survey, manifest: dict[str, Any]) -> l
         notes.append(f"{reason}, so nothing is held out for evaluation.")
     for split in SPLITS:
         without = [length for length, facts in manifest["examples"][split].items() if not facts["examples"]]
-        if documents[split] == 1 and config.next_sentence_prob > 0 and len(without) < len(config.lengths):
+        may_be_random = manifest["next_sentence"] and config.next_sentence_prob > 0
+        if documents[split] == 1 and may_be_random and len(without) < len(config.lengths):
             unpaired = [manifest["examples"][split][str(length)]["unpaired_sentences"] for length in config.lengths]
             left_out = f", and {counted(max(unpaired), 'single sentence')} without a successor left out"
             notes.append(
-                f"The {_NAMES[split]} part is a single document, so no second part is random: every pair is "
+                f"The {NAMES[split]} part is a single document, so no second part is random: every pair is "
                 f"a true successor (label 0){left_out if max(unpaired) else ''}."
             )
-        if documents[split] and without:
+        if documents[split] and without and manifest["next_sentence"]:
             notes.append(
-                f"The {_NAMES[split]} part has {counted(documents[split], 'document')} but no example of length "
+                f"The {NAMES[split]} part has {counted(documents[split], 'document')} but no example of length "
                 f"{', '.join(without)}: it takes a document of two sentences, or two documents."
             )
     if empty := manifest["skipped"]["documents_without_tokens"]:
         notes.append(f"Documents without a token, skipped: {empty:,}.")
     return notes
+
+
+def _shown(char: str) -> str:
+    """Returns a character and a space, nothing for one that does not show by itself."""
+    return f"{char} " if char.isprintable() and not unicodedata.category(char).startswith("M") else ""
 
 
 def survey_line(survey: Survey) -> str:
@@ -224,11 +300,25 @@ def exclusion_lines(survey: Survey) -> Iterator[str]:
 
 def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
     """Yields what is said of the examples."""
-    tokens = manifest["tokens"]
+    tokens, sentences = manifest["tokens"], sum(manifest["sentences"].values())
+    lowered = ""
+    if manifest["vocabulary"]["lowercase"] and (upper_case := manifest["text"]["upper_case_sentences"]):
+        lowered = f" ({upper_case / max(1, sentences):.0%} have upper-case letters, which are lower-cased)"
     yield (
-        f"Sentences: {sum(manifest['sentences'].values()):,}; tokens: {sum(tokens.values()):,}, "
+        f"Sentences: {sentences:,}{lowered}; tokens: {sum(tokens.values()):,}, "
         f"{manifest['unknown_share']:.2%} of them unknown."
     )
+    if characters := manifest["unknown_characters"]:
+        named = ", ".join(f"{_shown(fact['character'])}{fact['code_point']} ({fact['count']:,})" for fact in characters)
+        yield f"Characters that the vocabulary lacks: {named}."
+    if words := manifest["unknown_words"]:
+        named = ", ".join(f"{fact['word']} ({fact['count']:,})" for fact in words)
+        yield f"Words that become the unknown token: {named}."
+    entropy = manifest["unigram_entropy"]
+    if entropy["nats"] is not None:
+        yield (
+            f"Unigram entropy of the training tokens: {entropy['nats']:.3f} nats ({entropy['bits']:.3f} bits) a token."
+        )
     for split in SPLITS:
         for length, facts in manifest["examples"][split].items():
             if facts["examples"]:
@@ -238,11 +328,31 @@ def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
                         f"; {counted(truncated, 'token')} ({truncated / facts['own_tokens']:.1%}) cut off "
                         "because a pair was longer than the length"
                     )
+                if facts.get("cut_sentences"):
+                    cut_off = f"; {counted(facts['cut_sentences'], 'sentence')} longer than a row, cut into several"
+                packed = ""
+                if facts.get("packed_rows", facts["examples"]) < facts["examples"]:
+                    packed = (
+                        f", packed into {counted(facts['packed_rows'], 'row')} filled to {facts['packed_fill']:.0%}"
+                    )
+                labels = ""
+                if manifest["next_sentence"]:
+                    labels = f", second part random in {facts['random_next_share']:.0%}"
                 yield (
-                    f"Length {length}, {_NAMES[split]}: {counted(facts['examples'], 'example')}, "
-                    f"rows filled to {facts['mean_fill']:.0%}, "
-                    f"second part random in {facts['random_next_share']:.0%}{cut_off}."
+                    f"Length {length}, {NAMES[split]}: {counted(facts['examples'], 'example')}, "
+                    f"rows filled to {facts['mean_fill']:.0%}{packed}{labels}{cut_off}."
                 )
+    expected = {length: facts.get("expected_masks") for length, facts in manifest["examples"]["train"].items()}
+    for length, masks in expected.items():
+        if masks and masks["predictions"]:
+            yield (
+                f"Masks of an epoch at length {length}, at a share of {masks['masked_share']:.0%}: about "
+                f"{masks['predictions']:,.0f} tokens to predict, {masks['mask']:,.0f} as [MASK], "
+                f"{masks['random']:,.0f} as another token, {masks['unchanged']:,.0f} unchanged."
+            )
+    if not manifest["next_sentence"]:
+        yield "The examples are chunks of full sentences, without next-sentence prediction."
+        return
     single = {
         length: sum(manifest["examples"][split][length]["single_sentence_chunks"] for split in SPLITS)
         for length in manifest["examples"]["train"]

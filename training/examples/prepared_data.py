@@ -14,7 +14,10 @@ import numpy as np
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from .shards import EXAMPLE, FORMAT_NAME, FORMAT_VERSION, SPLITS, shard_paths, token_dtype
+from .manifest_check import manifest_fault
+from .open_files import make_room_for_files
+from .shards import EXAMPLE, FORMAT_NAME, FORMAT_VERSION, SPLITS, continued_path, rows_path, shard_paths, token_dtype
+from .word_boundaries import PIECES
 
 MANIFEST = "manifest.json"
 TOKEN_COUNTS = "token_counts.npy"
@@ -27,7 +30,7 @@ class PreparedData:
         directory: the prepared directory.
 
     Raises:
-        InputError: if it is not one, or was written in a newer format.
+        InputError: if it is not one, or was written in another format.
     """
 
     def __init__(self, directory: str | os.PathLike[str]):
@@ -50,6 +53,11 @@ class PreparedData:
         """A digest of the manifest, which lists what the data holds."""
         return hashlib.sha256((self.directory / MANIFEST).read_bytes()).hexdigest()
 
+    @property
+    def next_sentence(self) -> bool:
+        """Whether the examples have next-sentence labels."""
+        return self.manifest["next_sentence"]
+
     @contextlib.contextmanager
     def plain_errors(self) -> Iterator[None]:
         """Does nothing: opening the data has found what there is to be found; see `RecordData.plain_errors`."""
@@ -58,6 +66,10 @@ class PreparedData:
     def count(self, split: str, length: int) -> int:
         """Returns the number of examples of a split, `"train"` or `"held_out"`, at a length."""
         return int(self._facts(split, length)["examples"])
+
+    def packed_rows(self, split: str, length: int) -> int:
+        """Returns the number of packed rows that the examples of a split at a length fit into."""
+        return int(self._facts(split, length)["packed_rows"])
 
     def examples(self, split: str, length: int) -> "ExampleSet":
         """Opens the examples of a split at a length; none at all raise `InputError`."""
@@ -72,8 +84,11 @@ class PreparedData:
             split=split,
             length=length,
             counts=facts["shards"],
+            packed_rows=facts["packed_rows"],
+            next_sentence=self.next_sentence,
             dtype=np.dtype(token_dtype(self.manifest["vocabulary"]["size"])),
             pad_token_id=self.tokenizer.pad_token_id,
+            with_boundaries=self.manifest["settings"]["word_boundaries"] != PIECES,
         )
 
     def _facts(self, split: str, length: int) -> dict[str, Any]:
@@ -90,23 +105,32 @@ class PreparedData:
         try:
             manifest = json.loads((self.directory / MANIFEST).read_text(encoding="utf-8"))
             format_name = manifest["format"]
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             format_name = None
         if format_name != FORMAT_NAME:
             raise InputError(
                 f"`data` must be a directory that `keras-bert prepare` wrote. Received: {str(self.directory)!r}, "
                 f"which has no {MANIFEST} of one"
             )
-        if manifest["format_version"] > FORMAT_VERSION:
+        if (version := manifest.get("format_version")) != FORMAT_VERSION:
             raise InputError(
-                f"`data` must be of format {FORMAT_VERSION} or older; a newer keras_bert_impl wrote this one. "
-                f"Received: {str(self.directory)!r} of format {manifest['format_version']}"
+                f"`data` must be of format {FORMAT_VERSION}, the one of this keras_bert_impl; prepare it anew. "
+                f"Received: {str(self.directory)!r} of format {version!r}"
+            )
+        if fault := manifest_fault(manifest):
+            raise InputError(
+                f"`data` must have a whole {MANIFEST}; prepare it anew. Received: {str(self.directory)!r}, with {fault}"
             )
         return manifest
 
 
 class ExampleSet:
     """Examples of one split and one length, unmasked, opened by number.
+
+    Attributes:
+        length: tokens of a row, padding counted.
+        packed_rows: number of packed rows that hold all examples.
+        next_sentence: whether there is a next-sentence label to learn.
 
     Raises:
         InputError: if a shard is missing or was cut short.
@@ -119,13 +143,19 @@ class ExampleSet:
         split: str,
         length: int,
         counts: list[int],
+        packed_rows: int,
+        next_sentence: bool,
         dtype: np.dtype,
         pad_token_id: int,
+        with_boundaries: bool = False,
     ):
         self.directory, self.split, self.length = directory, split, length
         self.pad_token_id = pad_token_id
+        self.packed_rows, self.next_sentence = packed_rows, next_sentence
         self._ends = np.cumsum(counts)
-        self._tokens, self._examples = [], []
+        make_room_for_files(4 * len(counts))
+        self._tokens, self._examples, self._bounds = [], [], []
+        self._continued: list[np.ndarray] | None = [] if with_boundaries else None
         for number, count in enumerate(counts):
             tokens_path, examples_path = shard_paths(directory, split, length, number)
             tokens, examples = _open_array(tokens_path), _open_array(examples_path)
@@ -136,39 +166,81 @@ class ExampleSet:
                 raise _damaged(tokens_path)
             self._tokens.append(tokens)
             self._examples.append(examples)
+            bounds_path = rows_path(directory, split, length, number)
+            bounds = _open_array(bounds_path)
+            if bounds.dtype != np.int64 or bounds.ndim != 1 or not bounds.size or (bounds[0], bounds[-1]) != (0, count):
+                raise _damaged(bounds_path)
+            self._bounds.append(bounds)
+            if self._continued is not None:
+                path = continued_path(directory, split, length, number)
+                continued = _open_array(path)
+                if (continued.dtype, continued.shape) != (np.bool_, (size,)):
+                    raise _damaged(path)
+                self._continued.append(continued)
+        self._row_ends = np.cumsum([bounds.size - 1 for bounds in self._bounds])
+        if self._row_ends[-1] != packed_rows:
+            raise _damaged(rows_path(directory, split, length, len(counts) - 1))
 
     def __len__(self) -> int:
         return int(self._ends[-1])
+
+    def examples_of_rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the examples in the packed rows of these numbers, one row after the other.
+
+        Returns:
+            The examples' numbers, and bounds, int64 (rows + 1,): those of the r-th row asked for lie from bounds[r] up
+            to bounds[r + 1].
+        """
+        numbers = np.asarray(numbers, np.int64)
+        starts, counts = np.empty(numbers.size, np.int64), np.empty(numbers.size, np.int64)
+        shards = np.searchsorted(self._row_ends, numbers, side="right")
+        for shard in np.unique(shards):
+            places = np.flatnonzero(shards == shard)
+            bounds = self._bounds[shard]
+            local = numbers[places] - (self._row_ends[shard] - (bounds.size - 1))
+            starts[places] = bounds[local] + (self._ends[shard] - bounds[-1])
+            counts[places] = bounds[local + 1] - bounds[local]
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        return np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], counts), bounds
 
     def rows(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the examples at `indices`, filled up to the length.
 
         Returns:
             `token_ids`, `segment_ids`, `padding_mask` (1 = real), int32 (rows, length);
-            `next_sentence_labels` int32 (rows,); `example_ids` uint64 (rows,).
+            `next_sentence_labels` int32 (rows,); `example_ids` uint64 (rows,). Where word boundaries were stored,
+            `continues_word` bool (rows, length): tokens that continue the word of the token before them.
         """
         indices = np.asarray(indices, np.int64)
         count = indices.size
         examples = np.empty(count, EXAMPLE)
         shards = np.searchsorted(self._ends, indices, side="right")
         token_ids = np.full((count, self.length), self.pad_token_id, np.int32)
+        continues_word = np.zeros(token_ids.shape, bool)
         for shard in np.unique(shards):
             places = np.flatnonzero(shards == shard)
             first = self._ends[shard] - self._examples[shard].size
             found = self._examples[shard][indices[places] - first]
             examples[places] = found
-            tokens = self._tokens[shard]
-            for place, start, size in zip(places, found["start"].tolist(), found["length"].tolist(), strict=True):
-                token_ids[place, :size] = tokens[start : start + size]
+            _copy_rows(self._tokens[shard], found, token_ids, places)
+            if self._continued is not None:
+                _copy_rows(self._continued[shard], found, continues_word, places)
         positions = np.arange(self.length)
         real = positions < examples["length"][:, None]
-        return {
+        rows = {
             "token_ids": token_ids,
             "segment_ids": (real & (positions >= examples["second"][:, None])).astype(np.int32),
             "padding_mask": real.astype(np.int32),
             "next_sentence_labels": examples["next_sentence_label"].astype(np.int32),
             "example_ids": examples["id"],
         }
+        return rows if self._continued is None else rows | {"continues_word": continues_word}
+
+
+def _copy_rows(source: np.ndarray, found: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
+    """Copies what a shard holds for the examples `found` into the rows at `places`."""
+    for place, start, size in zip(places, found["start"].tolist(), found["length"].tolist(), strict=True):
+        rows[place, :size] = source[start : start + size]
 
 
 def _open_array(path: Path) -> np.ndarray:

@@ -40,6 +40,9 @@ class RecordData:
         InputError: if its vocabulary is missing or damaged, or a folder of records is not named by their length.
     """
 
+    # Every record has a label.
+    next_sentence = True
+
     def __init__(self, directory: str | os.PathLike[str]):
         self.directory = Path(directory)
         self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
@@ -69,6 +72,10 @@ class RecordData:
         if split not in SPLITS:
             raise InputError(f"`split` must be one of {', '.join(SPLITS)}. Received: split={split!r}")
         return len(self.examples(split, length)) if any(self._folder(split, length).glob(PATTERN)) else 0
+
+    def packed_rows(self, split: str, length: int) -> int:
+        """Returns 0: which examples share a row is planned for prepared data alone."""
+        return 0
 
     def examples(self, split: str, length: int) -> TFRecordExamples:
         """Opens the examples of a split at a length; none at all, or of another length, raise `InputError`."""

@@ -8,7 +8,7 @@ holds the whole corpus in memory and works on one core. For real corpora use `pr
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -97,9 +97,15 @@ def reference_instances(
 
 
 def instances_of_lines(
-    lines: Iterable[str], tokenizer: WordPieceTokenizer, settings: ReferenceSettings
+    lines: Iterable[str],
+    tokenizer: WordPieceTokenizer,
+    settings: ReferenceSettings,
+    advance: Callable[[int], object] = lambda total: None,
 ) -> list[ReferenceInstance]:
-    """Returns the original's instances of lines of text; see `reference_instances`."""
+    """Returns the original's instances of lines of text; see `reference_instances`.
+
+    `advance` is called after each time through a document, with how often it will have been called in the end.
+    """
     rng = Random(settings.seed)
     documents = _documents(lines, tokenizer)
     rng.shuffle(documents)
@@ -107,6 +113,7 @@ def instances_of_lines(
     for _ in range(settings.dupe_factor):
         for index in range(len(documents)):
             instances += _instances_of_document(documents, index, tokenizer, settings, rng)
+            advance(settings.dupe_factor * len(documents))
     rng.shuffle(instances)
     return instances
 

@@ -5,6 +5,7 @@ standard input and output. It ends when its input does, so it cannot outlive a p
 """
 
 import contextlib
+import ctypes
 import os
 import pickle
 import queue
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,21 +26,34 @@ from .blocks import Block
 # While `keras_bert_console` is loaded, `import keras_bert_impl` does not open TensorFlow.
 _START = "import keras_bert_console, keras_bert_impl.training.examples.worker_pool as pool; pool.serve()"
 _END = object()
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
-def work_through(settings: BlockSettings, blocks: Iterable[Block], workers: int) -> Generator[BlockCounts, None, None]:
+class StoppedError(InputError):
+    """The work ended in the middle for a reason outside it; the same command may go on from there."""
+
+
+def work_through(
+    settings: BlockSettings, blocks: Iterable[Block], workers: int, *, hold: Sequence[int] = ()
+) -> Generator[BlockCounts, None, None]:
     """Yields the counts of all blocks, in no certain order; with one worker no process is started.
 
     At most one block per worker is in memory, besides those the iterable holds.
 
+    Args:
+        settings: what is the same for every block.
+        blocks: the blocks; read from several threads, one at a time.
+        workers: number of processes.
+        hold: descriptors, such as of a lock, that the processes keep open as long as they live.
+
     Raises:
-        InputError: if a worker process was ended from outside.
+        StoppedError: if a worker process was ended from outside.
         OSError: what a worker met while writing.
     """
     if workers == 1:
         yield from map(BlockWorker(settings), blocks)
         return
-    processes = [_start() for _ in range(workers)]
+    processes = [_start(hold) for _ in range(workers)]
     results: queue.Queue[Any] = queue.Queue()
     source, lock = iter(blocks), threading.Lock()
     threads = [
@@ -73,6 +87,8 @@ def work_through(settings: BlockSettings, blocks: Iterable[Block], workers: int)
 def serve() -> None:
     """Works through the blocks that come on standard input; runs in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent ends its workers itself.
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # Elsewhere a worker ends after its block.
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # Nothing that is printed may come between the replies.
     try:
@@ -91,13 +107,14 @@ def serve() -> None:
         _send(replies, RuntimeError(f"A worker process failed:\n{traceback.format_exc()}"))
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(hold: Sequence[int]) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(place or str(Path.cwd()) for place in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _START],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": path},
+        pass_fds=hold,
     )
 
 
@@ -131,10 +148,10 @@ def _feed(
     results.put(_END)
 
 
-def _cause_of_death(process: subprocess.Popen[bytes]) -> InputError:
+def _cause_of_death(process: subprocess.Popen[bytes]) -> StoppedError:
     code = process.wait()
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-    return InputError(
+    return StoppedError(
         "`workers` must be few enough for the memory, and none may be ended from outside. "
         f"Received: a worker process that ended {how} in the middle of its work"
     )

@@ -20,6 +20,22 @@ def test_contract():
     check_layer(make, inputs(), (3, 9, 12), num_weights=5)
 
 
+def test_contract_with_positions():
+    positions = np.random.default_rng(1).integers(0, 16, (3, 9)).astype("int32")
+    check_layer(make, inputs() | {"position_ids": positions}, (3, 9, 12), num_weights=5)
+
+
+def test_positions_count_from_0_along_every_row_unless_given():
+    layer, batch = make(initializer_range=0.3), inputs()
+    positions = np.tile(np.arange(9), (3, 1))
+    plain = arrays(layer(**batch))
+    np.testing.assert_array_equal(arrays(layer(**batch, position_ids=positions)), plain)
+    restarted = arrays(layer(**batch, position_ids=positions % 4))
+    np.testing.assert_array_equal(restarted[:, :4], plain[:, :4])
+    alone = arrays(layer(batch["token_ids"][:, 4:8], batch["segment_ids"][:, 4:8]))
+    np.testing.assert_allclose(restarted[:, 4:8], alone, atol=1e-6)
+
+
 def test_is_the_normalised_sum_of_the_three_tables():
     layer, batch = make(), inputs()
     outputs = arrays(layer(**batch))

@@ -22,6 +22,38 @@ def test_contract():
     check_layer(make, {"inputs": vectors(), "padding_mask": MASK}, (3, 9, 12), num_weights=8)
 
 
+# Positions 0 to 3 and 4 to 7 of the first row are of one kind each, and so on.
+BLOCKS = np.array([[1, 1, 1, 1, 2, 2, 2, 2, 0], [1] * 9, [1, 2, 2, 3, 3, 3, 0, 0, 0]])
+BLOCK_DIAGONAL = BLOCKS[:, :, None] == BLOCKS[:, None]
+
+
+def test_contract_with_an_attention_mask():
+    check_layer(make, {"inputs": vectors(), "attention_mask": BLOCK_DIAGONAL}, (3, 9, 12), num_weights=8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_a_block_diagonal_mask_is_attention_inside_each_block_alone(dtype):
+    layer, inputs = make(dtype=dtype), vectors()
+    outputs = arrays(layer(inputs, attention_mask=BLOCK_DIAGONAL))
+    for row, column in ((0, slice(0, 4)), (0, slice(4, 8)), (2, slice(1, 3)), (2, slice(3, 6))):
+        alone = arrays(layer(inputs[row : row + 1, column]))[0]
+        np.testing.assert_allclose(outputs[row, column], alone, atol=1e-5 if dtype == "float32" else 5e-2)
+        other = vectors(1) * 50
+        other[row, column] = inputs[row, column]
+        again = arrays(layer(other, attention_mask=BLOCK_DIAGONAL))
+        np.testing.assert_array_equal(again[row, column], outputs[row, column])
+
+
+def test_where_both_masks_are_given_both_must_be_true():
+    layer, inputs = make(), vectors()
+    both = BLOCK_DIAGONAL & MASK.astype(bool)[:, None]
+    real = MASK.astype(bool)
+    outputs, probabilities = layer(inputs, padding_mask=MASK, attention_mask=BLOCK_DIAGONAL, return_attention=True)
+    np.testing.assert_array_equal(arrays(outputs)[real], arrays(layer(inputs, attention_mask=both))[real])
+    assert (arrays(probabilities).transpose(0, 2, 1, 3)[real].transpose(1, 0, 2)[:, ~both[real]] == 0).all()
+    np.testing.assert_array_equal(outputs, layer(inputs, padding_mask=MASK, attention_mask=BLOCK_DIAGONAL.astype(int)))
+
+
 def by_definition(layer, inputs, mask):
     """Outputs and probabilities, one head and one query at a time, in float64."""
 

@@ -21,6 +21,14 @@ def test_contract():
     check_layer(make, {"inputs": vectors(), "padding_mask": MASK}, (3, 9, 12), num_weights=16)
 
 
+def test_an_attention_mask_keeps_positions_apart():
+    block, inputs = make(initializer_range=0.5), vectors()
+    first = np.arange(9) < 4
+    outputs = arrays(block(inputs, attention_mask=np.tile(first[:, None] == first, (3, 1, 1))))
+    for part in (slice(0, 4), slice(4, 9)):
+        np.testing.assert_allclose(outputs[:, part], arrays(block(inputs[:, part])), atol=1e-5)
+
+
 def test_normalises_after_each_residual_addition():
     block, inputs = make(initializer_range=0.3), vectors()
     outputs = arrays(block(inputs, padding_mask=MASK))

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from json_faults import faults_of
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
@@ -75,3 +76,28 @@ def test_ids_of_a_fast_vocabulary_must_be_whole_numbers(tmp_path):
 def test_an_option_of_the_wrong_kind_is_named(vocabulary, option, value, rule):
     with pytest.raises(InputError, match=rf"`{option}` must be {rule}. Received: {option}={value!r}"):
         WordPieceTokenizer(vocabulary, **{option: value})
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_a_sentence_whatever_the_fault(tmp_path):
+    tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[E1]"], added_tokens=["[E1]"])
+    tokenizer.save_pretrained(tmp_path)
+    vocabulary = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+    added = {"id": 5, "content": tokenizer.vocabulary[5], "single_word": False}
+    normalizer = {"lowercase": True, "strip_accents": None, "handle_chinese_chars": True}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "max_input_chars_per_word": 100, "vocab": vocabulary}
+    of_fast = {"added_tokens": [added], "normalizer": normalizer, "model": model}
+    config = tmp_path / "tokenizer_config.json"
+    for path, whole in ((config, json.loads(config.read_text())), (tmp_path / "tokenizer.json", of_fast)):
+        if path != config:
+            config.unlink()
+            (tmp_path / "vocab.txt").unlink()
+        refused = 0
+        for text in faults_of(whole):
+            path.write_text(text)
+            try:
+                WordPieceTokenizer.from_pretrained(tmp_path).encode("a b")
+            except InputError as error:
+                assert "\n" not in str(error)
+                refused += 1
+        assert refused > 50

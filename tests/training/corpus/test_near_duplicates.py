@@ -6,7 +6,13 @@ import pytest
 from texts import toy_documents
 
 from keras_bert_impl.training.corpus import near_duplicates
-from keras_bert_impl.training.corpus.near_duplicates import RUN, SHORTEST, NearDuplicateFinder, signatures
+from keras_bert_impl.training.corpus.near_duplicates import (
+    RUN,
+    SHORTEST,
+    NearDuplicateFinder,
+    signature_key,
+    signatures,
+)
 from keras_bert_impl.training.corpus.readers import find_files, read_documents
 from keras_bert_impl.training.examples.hashing import hash_of
 
@@ -39,11 +45,23 @@ def similarity(one: str, other: str) -> float:
     return jaccard(runs(one), runs(other))
 
 
-def families(texts: list[str], among: np.ndarray | None = None, seed: int = 1) -> list[int]:
-    with NearDuplicateFinder(seed) as finder:
-        for text in texts:
-            finder.add(text)
-        return finder.families(np.ones(len(texts), bool) if among is None else among).tolist()
+def families(
+    texts: list[str],
+    among: np.ndarray | None = None,
+    seed: int = 1,
+    *,
+    batch: int = 50,
+    places: np.ndarray | None = None,
+) -> list[int]:
+    """Returns the families; `places` says where each text stands among those that are handed over."""
+    finder = NearDuplicateFinder()
+    came = texts if places is None else [texts[number] for number in np.argsort(places)]
+    for start in range(0, len(came), batch):
+        part = came[start : start + batch]
+        finder.add(signatures(part, signature_key(seed)), np.array([len(text) for text in part]))
+    found = finder.families(np.ones(len(texts), bool) if among is None else among, places).tolist()
+    finder.close()
+    return found
 
 
 @pytest.mark.parametrize("count", [40, 400, 10_000])
@@ -105,12 +123,12 @@ def test_only_those_asked_for_belong_to_a_family():
     assert families([text, text, "else", text], np.array([False, True, True, True])) == [0, 1, 2, 1]
 
 
-def test_families_do_not_depend_on_batches_or_on_where_the_minima_lie(monkeypatch: pytest.MonkeyPatch):
+def test_families_do_not_depend_on_batches_or_order_or_on_where_the_minima_lie(monkeypatch: pytest.MonkeyPatch):
     texts = [" ".join(changed(words(80, number % 40), number // 40, number)) for number in range(120)]
     whole = families(texts)
     assert len(set(whole)) < 60
-    monkeypatch.setattr(near_duplicates, "_BATCH", 1000)
-    assert families(texts) == whole
+    assert families(texts, batch=7) == whole
+    assert families(texts, places=np.random.default_rng(1).permutation(len(texts))) == whole
     monkeypatch.setattr(near_duplicates, "_MOST_BYTES", 1000)
     assert families(texts) == whole
 

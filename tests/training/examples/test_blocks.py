@@ -2,7 +2,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_bert_impl.training.corpus.documents import Document
-from keras_bert_impl.training.examples.blocks import BLOCKS, LARGEST, SMALLEST, block_size, blocks_of_documents
+from keras_bert_impl.training.examples.blocks import (
+    BLOCKS,
+    LARGEST,
+    SMALLEST,
+    block_size,
+    block_starts,
+    blocks_of_documents,
+)
 
 streams = st.lists(st.tuples(st.sampled_from(["train", "held_out"]), st.integers(1, 40)), max_size=40)
 
@@ -20,6 +27,15 @@ def test_blocks_hold_every_document_in_order_and_two_where_there_are_two(stream,
             assert all(len(block.documents) >= 2 for block in own)
         for block in own[:-1]:
             assert sum(document.size for document in block.documents) >= size
+
+
+@given(st.lists(st.integers(1, 40), max_size=40), st.integers(1, 60))
+def test_where_blocks_begin_is_known_from_the_sizes_alone(sizes, size):
+    documents = [("train", Document(("x" * (length - 1),))) for length in sizes]
+    begin = [0]
+    for block in blocks_of_documents(documents, size):
+        begin.append(begin[-1] + len(block.documents))
+    assert block_starts(sizes, size) == begin[:-1]
 
 
 def test_a_lone_last_document_joins_the_block_before():

@@ -1,3 +1,4 @@
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -97,10 +98,11 @@ def test_other_directories_are_refused(tmp_path: Path, kind: str):
         PreparedData(path)
 
 
-def test_a_newer_format_is_refused(copy: Path):
-    changed_manifest(copy, format_version=99)
+@pytest.mark.parametrize("version", [1, 99, None])
+def test_another_format_is_refused(copy: Path, version: int | None):
+    changed_manifest(copy, format_version=version)
     with pytest.raises(
-        InputError, match=r"`data` must be of format 1 or older; a newer .* Received: '.*' of format 99"
+        InputError, match=rf"`data` must be of format 2, .*; prepare it anew\. Received: '.*' of format {version}"
     ):
         PreparedData(copy)
 
@@ -127,6 +129,46 @@ def test_a_part_without_examples_is_refused(tmp_path: Path):
         data.examples("held_out", 16)
 
 
+def test_packed_rows_hold_every_example_once_and_none_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("keras_bert_impl.training.prepare.block_size", lambda size: 4000)
+    prepare(toy_config(tmp_path, lengths=(16, 256)))
+    data = PreparedData(tmp_path / "data")
+    for length, most in ((16, 1), (256, 4)):
+        examples, facts = data.examples("train", length), data.manifest["examples"]["train"][str(length)]
+        assert len(facts["shards"]) > 2
+        assert examples.packed_rows == data.packed_rows("train", length) == facts["packed_rows"]
+        numbers, bounds = examples.examples_of_rows(np.arange(examples.packed_rows))
+        assert sorted(numbers.tolist()) == list(range(len(examples)))
+        assert (bounds[0], bounds[-1]) == (0, len(examples)) and np.diff(bounds).min() >= 1
+        assert np.diff(bounds).max() == most
+        sizes = examples.rows(numbers)["padding_mask"].sum(axis=1)
+        filled = np.add.reduceat(sizes, bounds[:-1])
+        assert filled.max() <= length
+        assert facts["packed_fill"] == pytest.approx(filled.mean() / length)
+        assert facts["mean_fill"] == pytest.approx(sizes.mean() / length)
+    assert facts["packed_fill"] > 2 * facts["mean_fill"]
+
+
+def test_packed_rows_come_in_the_order_asked_for(tmp_path: Path):
+    prepare(toy_config(tmp_path, lengths=(128,)))
+    examples = PreparedData(tmp_path / "data").examples("train", 128)
+    everything, bounds = examples.examples_of_rows(np.arange(examples.packed_rows))
+    asked = np.array([5, 0, examples.packed_rows - 1, 5])
+    numbers, found = examples.examples_of_rows(asked)
+    rows = [everything[bounds[row] : bounds[row + 1]].tolist() for row in asked]
+    assert [numbers[start:end].tolist() for start, end in itertools.pairwise(found)] == rows
+    nothing, bounds = examples.examples_of_rows(np.zeros(0, int))
+    assert (nothing.tolist(), bounds.tolist()) == ([], [0])
+
+
+def test_packed_rows_that_the_manifest_does_not_have_are_refused(copy: Path):
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    manifest["examples"]["train"]["16"]["packed_rows"] += 1
+    changed_manifest(copy, **manifest)
+    with pytest.raises(InputError, match=r"`data` must be whole; prepare it anew\. Received: '.*rows\.npy', which is"):
+        PreparedData(copy).examples("train", 16)
+
+
 def cut(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:-size])
 
@@ -135,7 +177,7 @@ def shortened(path: Path) -> None:
     np.save(path, np.load(path)[:-1])
 
 
-@pytest.mark.parametrize("name", ["00000.tokens.npy", "00000.examples.npy"])
+@pytest.mark.parametrize("name", ["00000.tokens.npy", "00000.examples.npy", "00000.rows.npy"])
 @pytest.mark.parametrize(
     "damage",
     [lambda path: cut(path, 1), lambda path: cut(path, 10**9), Path.unlink, shortened],

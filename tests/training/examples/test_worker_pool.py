@@ -29,7 +29,8 @@ def prepare_with_workers_that(action: str, folder: Path, monkeypatch: pytest.Mon
     try:
         prepare(config)
     finally:
-        assert sorted(path.name for path in folder.iterdir()) == ["corpus.txt", "vocab.txt"]
+        left = {path.name for path in folder.iterdir()}
+        assert left - {".data.unfinished"} == {"corpus.txt", "vocab.txt"}
 
 
 def test_a_killed_worker_gives_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -44,7 +45,7 @@ def test_a_worker_that_ends_by_itself_gives_a_sentence(tmp_path: Path, monkeypat
 
 
 def test_a_full_disk_in_a_worker_gives_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    message = r"`output` could not be written: No space left on device\. Received: '.*data'; nothing was left behind"
+    message = r"`output` could not be written: No space left on device\. Received: '.*data'; (\d|nothing)"
     with pytest.raises(InputError, match=message):
         prepare_with_workers_that("raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))", tmp_path, monkeypatch)
 

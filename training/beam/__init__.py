@@ -1,0 +1,1 @@
+"""Preparation as an Apache Beam pipeline; the only folder that opens Beam (extra `beam`)."""
