@@ -14,13 +14,39 @@ from keras_bert_impl.errors import InputError
 
 
 def check_new_directory(path: str | os.PathLike[str], argument: str) -> Path:
-    """Returns `path`, which must be absent or an empty directory; raises `InputError` otherwise."""
-    target = Path(path)
-    if target.is_dir() and not any(target.iterdir()):
+    """Returns `path`, which must be absent or an empty directory that another one can replace.
+
+    A link may point to such a place.
+
+    Raises:
+        InputError: if it is anything else, a mount point or the current directory.
+    """
+    target, place = Path(path), followed(path)
+    if place.is_symlink():
+        fault = "a link that leads in a circle"
+    elif not place.exists():
         return target
-    if target.exists() or target.is_symlink():
-        raise InputError(f"`{argument}` must be a new or empty directory. Received: {str(target)!r}, which has content")
-    return target
+    elif not place.is_dir():
+        fault = "which is no directory"
+    elif any(place.iterdir()):
+        fault = "which has content"
+    else:
+        _check_replaceable(place, path, f"`{argument}`")
+        if place.samefile("."):
+            raise InputError(
+                f"`{argument}` must not be the current directory, which would be replaced under the feet of those in "
+                f"it; name a new directory in it. Received: {os.fspath(path)!r}"
+            )
+        return target
+    raise InputError(f"`{argument}` must be a new or empty directory. Received: {str(target)!r}, {fault}")
+
+
+def _check_replaceable(target: Path, path: str | os.PathLike[str], subject: str) -> None:
+    if os.path.ismount(target):
+        raise InputError(
+            f"{subject} must not be a mount point, which cannot be replaced; name a new directory in it. "
+            f"Received: {os.fspath(path)!r}"
+        )
 
 
 @contextlib.contextmanager
@@ -31,8 +57,12 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
         path: the directory to make. Missing parents are created, and removed again on failure.
         replace: whether an existing directory at `path` may be swapped out. What a killed process left of an
             earlier swap is then cleared, so only one process may write there.
+
+    Raises:
+        InputError: if `path` is a mount point.
     """
     target = followed(path)
+    _check_replaceable(target, path, "An output directory")
     with new_parents(target):
         if replace:
             _clear_leftovers(target)

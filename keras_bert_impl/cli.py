@@ -170,8 +170,12 @@ def _fill_mask(options: Namespace) -> None:
     for text, masks in zip(options.texts, answers, strict=True):
         say(text)
         for number, candidates in enumerate(masks, start=1):
-            words = "   ".join(f"{c['token']} {c['probability']:.3f}" for c in candidates)
+            words = "   ".join(f"{c['token']} {_probability(c['probability'])}" for c in candidates)
             say(f"  mask {number}: {words}")
+
+
+def _probability(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
 
 
 def _inspect(options: Namespace) -> None:

@@ -13,6 +13,7 @@ from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.hugging_face import check_model_target, other_files, tensor_name
 from keras_bert_impl.checkpoints.keras_hub_names import check_preset_target
 from keras_bert_impl.checkpoints.load import checked_load
+from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.checkpoints.surgery import extend_vocabulary, keep_blocks, resize_positions
 from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
 from keras_bert_impl.errors import InputError
@@ -152,7 +153,7 @@ def convert(conversion: Conversion, say: Callable[[str], None] = lambda line: No
     renamed = _renamed(checkpoint, cls.architecture) if conversion.to == "huggingface" else []
     if renamed:
         say(f"{len(renamed)} tensors have another name now, for example {renamed[0][0]} -> {renamed[0][1]}.")
-    left_files = other_files(Path(conversion.source)) if checkpoint.format == "huggingface" else []
+    left_files = other_files(model_directory(conversion.source)) if checkpoint.format == "huggingface" else []
     if left_files:
         say(f"Not carried over, since they are no part of a BERT: {', '.join(left_files)}.")
     say(f"Wrote {cls.architecture} with {model.count_params():,} parameters to {conversion.target}.")

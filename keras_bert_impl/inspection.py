@@ -49,6 +49,9 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _inspect_export(folder, versions)
     if (folder / "config.json").is_file() or is_tensorflow_checkpoint(folder):
         return _inspect_model(folder)
+    if (folder / "command.json").is_file() and (folder / "finished").is_dir():
+        parts = sum(1 for _ in (folder / "finished").glob("*.json"))
+        return {"path": str(folder), "kind": "unfinished preparation", "finished parts": parts}
     raise InputError(
         f"`path` must be a model, run, prepared data or export directory. Received: {str(folder)!r}, "
         "which has no config.json, manifest.json or saved_model.pb"

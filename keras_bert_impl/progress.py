@@ -1,5 +1,6 @@
 """Progress of long work on the error stream: how far, how fast, how long still."""
 
+import contextlib
 import sys
 from typing import Any
 
@@ -37,12 +38,14 @@ def progress_bar(total: int | None, unit: str, description: str, initial: int = 
 
 
 class _Lines:
-    """Turns the bar's carriage returns into lines."""
+    """Turns the bar's carriage returns into lines; where nobody reads them any more, the work goes on."""
 
     def write(self, text: str) -> None:
         line = text.replace("\r", "").strip()
         if line:
-            sys.stderr.write(line + "\n")
+            with contextlib.suppress(OSError):
+                sys.stderr.write(line + "\n")
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()

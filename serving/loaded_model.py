@@ -50,6 +50,12 @@ class LoadedModel:
         report = model.load_report
         self.fresh_parts = set(report.fresh_parts if report is not None else ())
 
+    @property
+    def num_parameters(self) -> int:
+        """Parameters that came from the directory; those of fresh parts are not among them."""
+        layers = {"pooler": self.model.encoder.get_layer("pooler"), "nsp_head": self.model.nsp_head}
+        return self.model.count_params() - sum(layers[part].count_params() for part in self.fresh_parts)
+
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a model directory, or the best model of a run directory.

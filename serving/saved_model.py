@@ -56,7 +56,7 @@ def export_saved_model(
         loaded = LoadedModel.from_path(model_dir)
     top = checked_top(top, loaded.model)
     max_length = _checked_max_length(max_length, loaded.model.config.max_position_embeddings)
-    say(f"Read {loaded.model.count_params():,} parameters from {loaded.directory}.")
+    say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}.")
     for part in sorted(loaded.fresh_parts):
         say(f"The model was saved without its {part}; the outputs that need it are left out.")
 

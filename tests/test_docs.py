@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from harness import small_config
+from texts import write_toy_corpus
 
 from keras_bert_impl.models import BertPretrainer
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+from keras_bert_impl.training.configs import PrepareConfig
+from keras_bert_impl.training.prepare import prepare
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -19,7 +22,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 def examples(page: str) -> str:
     """Returns the Python blocks of a page that need nothing but a run."""
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
-    return "\n".join(block for block in blocks if "inputs)" not in block)
+    needs = ("encoder(inputs)", "load_dataset")
+    return "\n".join(block for block in blocks if not any(need in block for need in needs))
 
 
 @pytest.mark.slow
@@ -28,7 +32,17 @@ def test_examples_run(tmp_path):
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters), ".", "?"]
     model = BertPretrainer(small_config(vocab_size=len(vocabulary), max_position_embeddings=64))
     model.save_pretrained(tmp_path / "run" / "model", WordPieceTokenizer(vocabulary))
-    script = "\n".join([examples("checkpoints.md"), examples("attention.md").replace('"MODEL"', '"run"')])
+    vocabulary_file = tmp_path / "vocab.txt"
+    vocabulary_file.write_text("\n".join(vocabulary), encoding="utf-8")
+    text = write_toy_corpus(tmp_path / "text.txt")
+    lengths = (128, 512)
+    prepare(
+        PrepareConfig(
+            inputs=(str(text),), vocab=str(vocabulary_file), output=str(tmp_path / "data"), lengths=lengths, workers=1
+        )
+    )
+    pages = [examples(page) for page in ("checkpoints.md", "attention.md", "prepared_data.md")]
+    script = "\n".join(pages).replace('"MODEL"', '"run"')
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "script.py"],
@@ -41,4 +55,5 @@ def test_examples_run(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "larger" / "model.safetensors").is_file()
     assert (tmp_path / "pair.html").is_file()
+    assert "(4, 8, 2)" in done.stdout
     assert "UserWarning" in done.stderr and "classifier starts with fresh weights" in done.stderr

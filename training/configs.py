@@ -60,6 +60,16 @@ def _check_range(config: Any, name: str, low: float, high: float, *, low_open: b
 
 _ANY = float(2**62)
 
+# The hashes that every choice comes from know seeds of 64 bits; others would silently be taken for one of these.
+_SEEDS = 2**64
+
+
+def check_seed(seed: Any) -> None:
+    """Raises `InputError` unless the seed is a whole number of 64 bits."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < _SEEDS:
+        raise InputError(f"`seed` must be a whole number from 0 to {_SEEDS - 1}. Received: seed={seed!r}")
+
+
 # Those whose abbreviations and sentence ends `sentencex` has rules for, and Chinese, whose ends it knows in any
 # language. For other codes it falls back on one of these, or on English, without a word.
 LANGUAGES = tuple(
@@ -124,9 +134,21 @@ def _masking(name: str) -> Any:
     return setting(default, help=text)
 
 
+MASKING_KINDS = ("token", "whole-word", "n-gram")
+
+
 def _check_masking(config: Any) -> None:
-    _check_word(config, "masking", ("token", "whole-word", "n-gram"))
+    _check_word(config, "masking", MASKING_KINDS)
     _check_range(config, "max_ngram", 1, 10)
+    if config.max_ngram != _MASKING["max_ngram"][0]:
+        _check_max_ngram(config, config.masking)
+
+
+def _check_max_ngram(config: Any, masking: str | None) -> None:
+    if masking != "n-gram":
+        raise InputError(
+            f"`max_ngram` must go with `masking` n-gram. Received: max_ngram={config.max_ngram}, masking={masking!r}"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -228,7 +250,9 @@ class PrepareConfig(Settings):
     masking: str | None = setting(None, help="tfrecord: 'token' (when not given), 'whole-word' or 'n-gram'")
     max_ngram: int | None = setting(None, help="tfrecord: most words of an n-gram; 3 when not given")
     max_predictions: int | None = setting(
-        None, help="tfrecord: prediction slots of a row; masked_share of the length, rounded up, when not given"
+        None,
+        help="tfrecord: prediction slots of a row, at most the shortest length; "
+        "masked_share of the length, rounded up, when not given",
     )
     reference: bool = setting(
         False, help="write the very instances of the original's script, as TFRecord files: in memory, on one core"
@@ -257,6 +281,7 @@ class PrepareConfig(Settings):
                 f"`language` must be one of {', '.join(LANGUAGES)}; for another one give that which ends its "
                 f"sentences most alike. Received: language={self.language!r}"
             )
+        check_seed(self.seed)
         _check_range(self, "max_sentence_chars", 100, 1_000_000)
         if "-" in self.exclude:
             raise InputError("`exclude` must name files; standard input is for `inputs`. Received: '-'")
@@ -299,7 +324,7 @@ def _check_defaults(config: Any, names: Iterable[str], reason: str) -> None:
 # Settings of static masks and what they are when not given.
 _STATIC_MASKS = {"epochs": 10, "masked_share": 0.15, "masking": "token", "max_ngram": 3, "max_predictions": None}
 # What the original's script can be told too; all else it does in its own way.
-_REFERENCE_SETTINGS = {
+REFERENCE_SETTINGS = {
     *("inputs", "vocab", "output", "lengths", "seed", "workers", "cased", "short_seq_prob", "format", "reference"),
     *("epochs", "masked_share", "masking", "max_predictions", "reference_limit"),
 }
@@ -334,17 +359,18 @@ def _check_records(config: PrepareConfig) -> None:
     for name in ("epochs", "max_predictions", "reference_limit"):
         if getattr(config, name) is not None:
             _check_range(config, name, 1, _ANY)
+    if config.max_predictions is not None and config.max_predictions > min(config.lengths):
+        raise InputError(
+            f"`max_predictions` must be at most the shortest length, {min(config.lengths)}. "
+            f"Received: max_predictions={config.max_predictions!r}"
+        )
     if config.masked_share is not None:
         _check_range(config, "masked_share", 0, 1, low_open=True)
     if config.masking is not None:
-        _check_word(config, "masking", ("token", "whole-word", "n-gram"))
+        _check_word(config, "masking", MASKING_KINDS)
     if config.max_ngram is not None:
         _check_range(config, "max_ngram", 1, 10)
-        if config.masking != "n-gram":
-            raise InputError(
-                f"`max_ngram` must go with `masking` n-gram. Received: max_ngram={config.max_ngram}, "
-                f"masking={config.masking!r}"
-            )
+        _check_max_ngram(config, config.masking)
     if config.reference:
         _check_reference(config)
 
@@ -352,7 +378,7 @@ def _check_records(config: PrepareConfig) -> None:
 def _check_reference(config: PrepareConfig) -> None:
     if config.masking == "n-gram":
         raise InputError("`masking` must be token or whole-word for `reference`. Received: masking='n-gram'")
-    others = {field.name for field in dataclasses.fields(config)} - _REFERENCE_SETTINGS
+    others = {field.name for field in dataclasses.fields(config)} - REFERENCE_SETTINGS
     _check_defaults(config, others, "`reference`, which does all as the original does")
 
 
@@ -396,9 +422,17 @@ class PretrainConfig(Settings):
 
     data: str = setting(help="directory that `prepare` wrote")
     run: str = setting(help="run directory; given again, the run goes on from its last checkpoint")
-    preset: str = setting("tiny", help="size of the model: tiny, mini, small, medium, base or large")
+    preset: str | None = setting(
+        None, help="size of the model: tiny (when not given), mini, small, medium, base or large"
+    )
     model: dict[str, Any] | None = setting(None, help="fields of BertConfig that replace the preset's, as JSON")
-    init: str | None = setting(None, help="model directory whose weights the run starts from")
+    init: str | None = setting(
+        None,
+        help="model directory whose weights the run starts from; it says the size too, instead of preset and model",
+    )
+    allow_missing: tuple[str, ...] = setting(
+        (), help="init: parts of pooler, mlm_head and nsp_head that it may lack and that then start fresh"
+    )
     steps: int = setting(1_000_000, help="training steps over all phases")
     batch_size: int = setting(256, help="rows per step over all replicas; one holds an example, or if packed several")
     phases: tuple[PhaseConfig, ...] = setting(
@@ -433,6 +467,15 @@ class PretrainConfig(Settings):
     def __post_init__(self) -> None:
         phases = tuple(_phase(phase) for phase in self.phases)
         object.__setattr__(self, "phases", phases)
+        object.__setattr__(self, "allow_missing", tuple(self.allow_missing))
+        if self.init is None and self.allow_missing:
+            raise InputError(f"`allow_missing` must go with `init`. Received: allow_missing={self.allow_missing!r}")
+        if self.init is not None and (self.preset or self.model):
+            name = "preset" if self.preset else "model"
+            raise InputError(
+                f"`{name}` cannot be given with `init`, whose model directory says what the model is. "
+                f"Received: {name}={getattr(self, name)!r}, init={self.init!r}"
+            )
         for name in ("steps", "batch_size", "micro_batches", "steps_per_execution", "keep_checkpoints"):
             _check_range(self, name, 1, _ANY)
         for name in ("warmup_steps", "evaluation_examples", "clip_norm", "weight_decay"):
@@ -445,6 +488,7 @@ class PretrainConfig(Settings):
         _check_range(self, "epsilon", 0, 1, low_open=True)
         _check_range(self, "masked_share", 0, 1, low_open=True)
         _check_masking(self)
+        check_seed(self.seed)
         for name in ("beta_1", "beta_2"):
             _check_range(self, name, 0, 1)
         if self.dtype not in ("float32", "mixed_bfloat16"):
@@ -473,9 +517,13 @@ class EvaluateConfig(Settings):
     lengths: tuple[int, ...] | None = setting(None, help="sequence lengths; all that the data has when not given")
     batch_size: int = setting(32, help="examples per batch")
     examples: int = setting(0, help="held-out examples per length; 0 for all")
-    masked_share: float = setting(0.15, help="share of the positions to predict")
-    masking: str = _masking("masking")
-    max_ngram: int = _masking("max_ngram")
+    masked_share: float | None = setting(
+        None, help="share of the positions to predict; that of the run when not given, 0.15 for a model directory"
+    )
+    masking: str | None = setting(
+        None, help="'token', 'whole-word' or 'n-gram'; that of the run when not given, 'token' for a model directory"
+    )
+    max_ngram: int | None = setting(None, help="n-gram: most words of one; that of the run, or 3, when not given")
     seed: int = setting(1, help="seed of the masks")
     output: str | None = setting(None, help="file to write the metrics to, as JSON")
 
@@ -483,6 +531,12 @@ class EvaluateConfig(Settings):
         if self.lengths is not None and len(set(self.lengths)) < len(self.lengths):
             raise InputError(f"`lengths` must be different numbers. Received: lengths={list(self.lengths)}")
         _check_range(self, "batch_size", 1, _ANY)
+        check_seed(self.seed)
         _check_range(self, "examples", 0, _ANY)
-        _check_range(self, "masked_share", 0, 1, low_open=True)
-        _check_masking(self)
+        if self.masked_share is not None:
+            _check_range(self, "masked_share", 0, 1, low_open=True)
+        if self.masking is not None:
+            _check_word(self, "masking", MASKING_KINDS)
+        if self.max_ngram is not None:
+            _check_range(self, "max_ngram", 1, 10)
+            _check_max_ngram(self, "n-gram" if self.masking is None else self.masking)

@@ -7,12 +7,14 @@ from typing import Any
 
 from keras_bert_impl.errors import InputError
 
-from .configs import EvaluateConfig
+from .configs import EvaluateConfig, PretrainConfig
 from .exact_step import PretrainingTrainer
+from .examples.masking import MASKED_SHARE, NGRAM, TOKEN, WHOLE_WORD
+from .examples.prepared_data import PreparedData
 from .held_out import HeldOut, describe
 from .model_choice import PretrainingModel, check_same_tokens, pretraining_class
-from .pretraining_data import PretrainingData, check_masking, open_data
-from .run_directory import write_json
+from .pretraining_data import PretrainingData, check_masks, open_data
+from .run_directory import RunDirectory, read_json, write_json
 
 
 def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, Any]]:
@@ -35,7 +37,10 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     data = open_data(config.data)
     lengths = _lengths(config, data)
     model = pretraining_class(config.model).from_pretrained(config.model)
-    _check_fit(model, data, lengths, config)
+    masks = _masks(config, data)
+    _check_fit(model, data, lengths, config, masks)
+    if isinstance(data, PreparedData):
+        say(_describe_masks(masks))
     trainer = PretrainingTrainer(model)
     trainer.compile()
     results = {}
@@ -46,11 +51,10 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
             batch_size=config.batch_size,
             limit=config.examples,
             seed=config.seed,
-            masked_share=config.masked_share,
-            masking=config.masking,
-            max_ngram=config.max_ngram,
+            **masks,
         )
-        record = results[str(length)] = held_out.full_record(trainer)
+        with data.plain_errors():
+            record = results[str(length)] = held_out.full_record(trainer)
         if not math.isfinite(record["mlm_loss"] + record.get("nsp_loss", 0)):
             raise InputError(f"`model` must give finite losses. Received: {config.model!r}, loss {record['mlm_loss']}")
         say(describe(length, record))
@@ -58,6 +62,22 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
         write_json(Path(config.output), results)
         say(f"Metrics: {config.output}")
     return results
+
+
+def _masks(config: EvaluateConfig, data: PretrainingData) -> dict[str, Any]:
+    """Returns `masked_share`, `masking` and `max_ngram`: as they are given, else the run's, else the usual ones."""
+    masks: dict[str, Any] = {"masked_share": MASKED_SHARE, "masking": TOKEN, "max_ngram": 3}
+    run = RunDirectory(config.model)
+    if run.facts.is_file() and isinstance(data, PreparedData):
+        trained = PretrainConfig.from_dict(read_json(run.config))
+        masks = {name: getattr(trained, name) for name in masks}
+    given = {name: getattr(config, name) for name in masks}
+    return masks | {name: value for name, value in given.items() if value is not None}
+
+
+def _describe_masks(masks: dict[str, Any]) -> str:
+    kinds = {TOKEN: "tokens", WHOLE_WORD: "whole words", NGRAM: f"n-grams of up to {masks['max_ngram']} words"}
+    return f"Masked: {kinds[masks['masking']]}, {masks['masked_share']:.0%} of the positions."
 
 
 def _lengths(config: EvaluateConfig, data: PretrainingData) -> tuple[int, ...]:
@@ -71,7 +91,11 @@ def _lengths(config: EvaluateConfig, data: PretrainingData) -> tuple[int, ...]:
 
 
 def _check_fit(
-    model: PretrainingModel, data: PretrainingData, lengths: tuple[int, ...], config: EvaluateConfig
+    model: PretrainingModel,
+    data: PretrainingData,
+    lengths: tuple[int, ...],
+    config: EvaluateConfig,
+    masks: dict[str, Any],
 ) -> None:
     if data.tokenizer.vocab_size > model.config.vocab_size:
         raise InputError(
@@ -79,7 +103,7 @@ def _check_fit(
             f"Received: {data.tokenizer.vocab_size} tokens in the data, {model.config.vocab_size} in {config.model!r}"
         )
     check_same_tokens("data", config.model, data)
-    check_masking(config.masking, data)
+    check_masks(masks["masking"], masks["masked_share"], data)
     if max(lengths) > model.config.max_position_embeddings:
         raise InputError(
             "`lengths` must be at most the model's `max_position_embeddings`, "

@@ -9,6 +9,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .batches import Rows, RowSource, batches_of_all, batches_of_steps, row_shapes
+from .configs import check_seed
 from .examples.masking import TOKEN, mask_batch, max_predictions
 from .examples.packing import pack_rows, packed_predictions, pairs_per_row
 from .examples.prepared_data import ExampleSet
@@ -84,6 +85,7 @@ def _source(
     packed: bool = False,
 ) -> RowSource:
     """Returns what gives rows with masks."""
+    check_seed(seed)
     if isinstance(examples, TFRecordExamples):
         if packed:
             raise InputError("`packed` must be False for TFRecord files, which hold one example a row. Received: True")

@@ -18,7 +18,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .configs import DEFAULT_PHASES, PretrainConfig
 from .phases import Phase
-from .pretraining_data import PretrainingData, check_masking
+from .pretraining_data import PretrainingData, check_masks
 
 PretrainingModel = BertPretrainer | BertMaskedLM
 
@@ -29,15 +29,11 @@ def choose_model(config: PretrainConfig, data: PretrainingData) -> BertConfig:
     Without `init`, the vocabulary size is the data's unless `model` gives one.
 
     Raises:
-        InputError: if `init` is given with `model`, or a field cannot be used.
+        InputError: if a field cannot be used.
     """
     if config.init is None:
-        return get_preset(config.preset, **{"vocab_size": data.tokenizer.vocab_size, **(config.model or {})})
-    if config.model:
-        raise InputError(
-            "`model` cannot be given with `init`, whose model directory says what the model is. "
-            f"Received: model={config.model!r}, init={config.init!r}"
-        )
+        fields = {"vocab_size": data.tokenizer.vocab_size, **(config.model or {})}
+        return get_preset(config.preset or "tiny", **fields)
     return open_checkpoint(config.init).config
 
 
@@ -70,7 +66,7 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
             "`data` must not have a larger vocabulary than the model. "
             f"Received: {data.tokenizer.vocab_size} tokens in {config.data!r}, vocab_size={model.vocab_size}"
         )
-    check_masking(config.masking, data)
+    check_masks(config.masking, config.masked_share, data)
     if config.init is not None:
         check_same_tokens("init", config.init, data)
 
@@ -85,8 +81,8 @@ def make_model(config: PretrainConfig, model: BertConfig, data: PretrainingData)
     if config.init is None:
         return (BertPretrainer if data.next_sentence else BertMaskedLM)(model, **options)
     if data.next_sentence:
-        return BertPretrainer.from_pretrained(config.init, **options)
-    made = pretraining_class(config.init).from_pretrained(config.init, **options)
+        return BertPretrainer.from_pretrained(config.init, allow_missing=config.allow_missing, **options)
+    made = pretraining_class(config.init).from_pretrained(config.init, allow_missing=config.allow_missing, **options)
     if isinstance(made, BertPretrainer):
         for part in (made.encoder.get_layer("pooler"), made.nsp_head):
             part.trainable = False

@@ -29,6 +29,7 @@ from .examples.blocks import block_size, blocks_of_documents
 from .examples.manifest import (
     Counts,
     exclusion_lines,
+    least_text,
     make_manifest,
     save_manifest,
     summary_lines,
@@ -39,6 +40,7 @@ from .examples.record_manifest import make_record_manifest, record_lines
 from .examples.shards import write_array
 from .examples.word_boundaries import JIEBA
 from .examples.worker_pool import StoppedError, work_through
+from .output_errors import OutputError, writing
 from .unfinished import Unfinished, unfinished_output
 
 # Where things lie and how the work is laid out has no influence on the shards; for the content there are digests.
@@ -68,11 +70,14 @@ def prepare(
     Raises:
         InputError: if an input, the vocabulary or the output cannot be used.
     """
-    check_new_directory(config.output, "output")
+    with writing_output(config):
+        check_new_directory(config.output, "output")
     tokenizer = load_tokenizer(config.vocab, cased=config.cased)
     if config.word_boundaries == JIEBA:
         check_jieba()
-    with writing_output(config), unfinished_output(config.output) as unfinished:
+    with contextlib.ExitStack() as stack:
+        with writing_output(config):
+            unfinished = stack.enter_context(unfinished_output(config.output))
         facts = _facts(config, tokenizer)
         unfinished.check(facts)
         with open_sources(config.inputs, texts, text_field=config.text_field, say=say) as files:
@@ -108,9 +113,11 @@ def _prepare(
         say(line)
     with _telling_what_is_kept(config, unfinished, say):
         unfinished.begin({**facts, "text": _digest_of_survey(survey)})
-        tokenizer.save_pretrained(unfinished.data)
+        with writing():
+            tokenizer.save_pretrained(unfinished.data)
         counts = _make_shards(config, survey, unfinished, tokenizer.vocab_size, say)
-        manifest = write_manifest(unfinished.data, config, survey, counts, tokenizer)
+        with writing():
+            manifest = write_manifest(unfinished.data, config, survey, counts, tokenizer)
         if config.writes_records:
             manifest = _with_records(config, manifest, unfinished)
         unfinished.complete(unfinished.records if config.writes_records else unfinished.data)
@@ -120,6 +127,7 @@ def _prepare(
     return manifest
 
 
+@writing()
 def _with_records(config: PrepareConfig, manifest: dict[str, Any], unfinished: Unfinished) -> dict[str, Any]:
     """Writes the TFRecord files of prepared data and their manifest, and returns that."""
     from .static_records import write_static_records  # opens TensorFlow
@@ -202,11 +210,20 @@ def write_manifest(
 def _check_examples(config: PrepareConfig, manifest: dict[str, Any]) -> None:
     for length in config.lengths:
         if not manifest["examples"]["train"][str(length)]["examples"]:
-            chunks = config.examples == "chunks"
-            wanted = "text" if chunks else "a document of two sentences, or two documents"
+            example = "chunk" if config.examples == "chunks" else "sentence pair"
+            documents = manifest["documents"]
+            if documents["held_out"]:
+                raise InputError(
+                    f"`inputs` must leave the training part {least_text(config)}; give more text, or `held_out_share` "
+                    f"0 to hold nothing out. Received: {list(config.inputs)}, with {documents['held_out']:,} of "
+                    f"{counted(documents['train'] + documents['held_out'], 'document')} held out; the training part "
+                    f"gives no {example} of length {length}"
+                )
+            gone = documents["read"] - documents["train"]
+            without = f" without {counted(gone, 'duplicate or excluded document')}" if gone else ""
             raise InputError(
-                f"`inputs` must hold {wanted}. Received: {list(config.inputs)}, which give no "
-                f"{'chunk' if chunks else 'sentence pair'} of length {length}"
+                f"`inputs` must hold {least_text(config)}. Received: {list(config.inputs)}, which{without} give no "
+                f"{example} of length {length}"
             )
 
 
@@ -236,7 +253,7 @@ def _telling_what_is_kept(config: PrepareConfig, unfinished: Unfinished, say: Ca
         yield
     except StoppedError as error:
         raise StoppedError(f"{error}; {unfinished.what_is_kept()}") from error
-    except OSError as error:
+    except OutputError as error:
         raise StoppedError(
             f"`output` could not be written: {error.strerror or error}. Received: {config.output!r}; "
             f"{unfinished.what_is_kept()}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_bert_impl.errors import InputError
 
-from .examples.masking import TOKEN
+from .examples.masking import MASKED_SHARE, TOKEN
 from .examples.prepared_data import TOKEN_COUNTS, PreparedData
 from .examples.record_data import RecordData, holds_records
 
@@ -23,10 +23,13 @@ def open_data(directory: str | os.PathLike[str]) -> PretrainingData:
     return PreparedData(directory)
 
 
-def check_masking(masking: str, data: PretrainingData) -> None:
+def check_masks(masking: str, masked_share: float, data: PretrainingData) -> None:
     """Raises `InputError` if the masks cannot be drawn as asked for, since the data has its own already."""
-    if isinstance(data, RecordData) and masking != TOKEN:
-        raise InputError(
-            f"`masking` must be {TOKEN} for TFRecord files, whose masks were drawn when they were written. "
-            f"Received: masking={masking!r}, data={str(data.directory)!r}"
-        )
+    if not isinstance(data, RecordData):
+        return
+    for name, value, usual in (("masking", masking, TOKEN), ("masked_share", masked_share, MASKED_SHARE)):
+        if value != usual:
+            raise InputError(
+                f"`{name}` must be left as it is for TFRecord files, whose masks were drawn when they were written. "
+                f"Received: {name}={value!r}, data={str(data.directory)!r}"
+            )

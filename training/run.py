@@ -13,6 +13,7 @@ from .callbacks import Line, steps_done
 from .checkpointing import Checkpoints
 from .configs import PhaseConfig, PretrainConfig
 from .exact_step import PretrainingTrainer
+from .examples.packing import PACKED_FROM
 from .metrics_log import MetricsLog
 from .model_choice import PretrainingModel, make_model
 from .phases import Phase
@@ -20,9 +21,6 @@ from .pretraining_data import PretrainingData
 from .run_directory import RunDirectory
 
 Say = Callable[[str], None]
-
-# Shorter rows are nearly full as they are.
-_PACKED_FROM = 256
 
 
 def decided(config: PretrainConfig, replicas: int, data: PretrainingData) -> PretrainConfig:
@@ -113,7 +111,7 @@ def make_optimizer(config: PretrainConfig, learning_rate: LinearWarmupDecay) -> 
 
 def _is_packed(phase: PhaseConfig, data: PretrainingData) -> bool:
     known = phase.length in data.lengths
-    return known and phase.length >= _PACKED_FROM and data.packed_rows("train", phase.length) > 0
+    return known and phase.length >= PACKED_FROM and data.packed_rows("train", phase.length) > 0
 
 
 def examples_per_row(data: PretrainingData, phase: Phase) -> float:

@@ -31,7 +31,7 @@ def write_static_records(config: PrepareConfig, data: PreparedData, unfinished: 
     Args:
         config: the settings.
         data: the unmasked examples.
-        unfinished: where the files go; what it has noted as finished is not written again.
+        unfinished: where the files go; what it has noted as finished and is still whole is not written again.
     """
     masks = config.static_masks
     facts: dict[str, Any] = {split: {} for split in SPLITS}
@@ -41,14 +41,14 @@ def write_static_records(config: PrepareConfig, data: PreparedData, unfinished: 
             part = f"records-{split}-{length}"
             if (found := unfinished.noted(part)) is None:
                 counts = RecordCounts(length, data.tokenizer.mask_token_id)
-                if data.count(split, length):
+                total = data.count(split, length) * len(epochs)
+                paths = record_paths(unfinished.records / split / str(length), total)
+                if total:
                     rows = _rows(config, data, split, length, epochs)
-                    total = data.count(split, length) * len(epochs)
-                    folder = unfinished.records / split / str(length)
                     with progress_bar(total, "record", f"Writing length {length}, {split.replace('_', '-')}") as bar:
-                        write_tfrecords(_advancing(counts.counted(rows), bar), record_paths(folder, total))
+                        write_tfrecords(_advancing(counts.counted(rows), bar), paths)
                 found = counts.facts()
-                unfinished.note(part, found)
+                unfinished.note(part, found, paths)
             facts[split][str(length)] = found
     return facts
 

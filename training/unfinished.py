@@ -10,16 +10,17 @@
 
 One of the last two becomes NAME when all is done. The directory lies beside the output and there is one for each. It
 stays after the process was killed or interrupted or met a full disk, if a part was finished by then; the same command
-goes on from it, another one is refused.
+goes on from it, another one is refused. Where anything else lies in its place, that is refused and left alone.
 """
 
 import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,15 @@ from keras_bert_impl.atomic import atomic_file, check_new_directory, followed, n
 from keras_bert_impl.errors import InputError
 
 from .corpus.wording import counted
-from .examples.block_records import read_record, write_record
+from .examples.block_records import read_counts, read_record, to_plain, write_record
 from .examples.block_worker import BlockCounts
 from .examples.worker_pool import StoppedError
+from .output_errors import writing
 
 _COMMAND, _LOCK = "command.json", "lock"
+_FINISHED, _DATA, _RECORDS = "finished", "data", "records"
+# What a kill leaves of a file that was being written; see `atomic`.
+_PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 # The workers of a process that was killed let go of the lock in moments.
 _PATIENCE = 1.0
 
@@ -48,9 +53,9 @@ class Unfinished:
 
     def __init__(self, target: Path, folder: Path, lock: int):
         self._target, self._folder, self.lock = target, folder, lock
-        self._finished = folder / "finished"
-        self.data = folder / "data"
-        self.records = folder / "records"
+        self._finished = folder / _FINISHED
+        self.data = folder / _DATA
+        self.records = folder / _RECORDS
         self.begun = False
 
     def check(self, facts: Mapping[str, Any]) -> None:
@@ -67,16 +72,17 @@ class Unfinished:
             return
         try:
             before = json.loads((self._folder / _COMMAND).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            before = {}
+        except (OSError, ValueError, RecursionError):
+            before = None
         for name, value in facts.items():
-            if difference := _difference(name, before.get(name), value):
+            if difference := _difference(name, before, value):
                 raise InputError(
                     "`output` must not have the finished shards of another command beside it; give that command "
                     f"again to go on with it, or remove {str(self._folder)!r}. Received: {str(self._target)!r}, with "
                     f"{counted(finished, 'part')} finished {difference}"
                 )
 
+    @writing()
     def begin(self, facts: Mapping[str, Any]) -> None:
         """Notes what the result depends on; with other finished parts there it raises what `check` does."""
         self.check(facts)
@@ -84,6 +90,8 @@ class Unfinished:
             self._empty()
         for folder in (self._finished, self.data, self.records):
             folder.mkdir(exist_ok=True)
+            for path in [path for path in folder.rglob("*") if _PARTIAL.fullmatch(path.name)]:
+                _take_away(path)
         with atomic_file(self._folder / _COMMAND) as file:
             json.dump(facts, file)
         self.begun = True
@@ -96,37 +104,48 @@ class Unfinished:
     def blocks(self) -> Iterator[BlockCounts]:
         """Yields the counts of the finished blocks; records of shards that are not whole are taken away."""
         for path in sorted(self._finished.glob("block-*.json")):
-            counts = read_record(path, self.data)
+            counts = read_counts(path, self._folder)
             if counts is None:
-                path.unlink()
+                with writing():
+                    _take_away(path)
             else:
                 yield counts
 
+    @writing()
     def add(self, counts: BlockCounts) -> None:
         """Notes that a block is finished."""
         folders = [self.data / counts.split / str(length) for length in counts.lengths]
         shards = [path for folder in folders for path in sorted(folder.glob(f"{counts.number:05d}.*"))]
         path = self._finished / f"block-{counts.split}-{counts.number:05d}.json"
-        write_record(path, counts, self.data, shards)
+        write_record(path, to_plain(counts), self._folder, shards)
 
-    def note(self, part: str, facts: Any) -> None:
-        """Notes that a part other than a block is finished, with what is to be known of it as JSON values."""
-        with atomic_file(self._finished / f"{part}.json") as file:
-            json.dump(facts, file)
+    @writing()
+    def note(self, part: str, facts: Any, files: Iterable[Path]) -> None:
+        """Notes that a part other than a block is finished.
+
+        Args:
+            part: its name.
+            facts: what is to be known of it, as JSON values.
+            files: those in `data` or `records` that belong to it.
+        """
+        write_record(self._finished / f"{part}.json", facts, self._folder, files)
 
     def noted(self, part: str) -> Any:
-        """Returns what was noted of a part; None if it is not finished."""
-        path = self._finished / f"{part}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        """Returns what was noted of a part; None if it is not finished or its files are not what they were."""
+        return read_record(self._finished / f"{part}.json", self._folder)
 
+    @writing()
     def complete(self, directory: Path) -> None:
         """Puts `data` or `records` in the place of the output and takes the rest away."""
         directory.rename(self._target)
         self.clear()
 
     def clear(self) -> None:
-        """Takes everything away."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Takes everything away, the lock last, by which others know whose the directory is."""
+        with contextlib.suppress(OSError):
+            self._empty()
+            (self._folder / _LOCK).unlink()
+            self._folder.rmdir()
 
     def what_is_kept(self) -> str:
         """Returns a clause on what a next time finds."""
@@ -135,9 +154,10 @@ class Unfinished:
         return f"{counted(finished, 'finished part')} kept in {str(self._folder)!r}, where the same command goes on"
 
     def _empty(self) -> None:
-        for path in self._folder.iterdir():
+        # Without their records, what a kill in the middle leaves is not taken for finished.
+        for path in sorted(self._folder.iterdir(), key=lambda path: path.name != _FINISHED):
             if path.name != _LOCK:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                _take_away(path)
 
 
 @contextlib.contextmanager
@@ -152,9 +172,10 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
             if nothing is kept.
 
     Raises:
-        InputError: if another process makes this output, or it has content.
+        InputError: if another process makes this output, it has content, or what lies at the place of its
+            unfinished parts is something else.
     """
-    target = followed(path).absolute()  # "." has a name then, too
+    target = followed(path).absolute()
     folder = target.parent / f".{target.name}.unfinished"
     with new_parents(target):
         lock = _lock(folder, path)
@@ -174,9 +195,14 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
 def _lock(folder: Path, path: str | os.PathLike[str]) -> int:
     deadline = time.monotonic() + _PATIENCE
     while True:
+        if foreign := _foreign(folder):
+            raise InputError(
+                f"`output` must leave {str(folder)!r} to what is unfinished of it; move away what is not. "
+                f"Received: {str(path)!r}, beside which there is {str(foreign)!r}"
+            )
         folder.mkdir(exist_ok=True)
         try:
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         except FileNotFoundError:  # Cleared by another process between the two lines.
             continue
         try:
@@ -196,6 +222,34 @@ def _lock(folder: Path, path: str | os.PathLike[str]) -> int:
         time.sleep(0.02)
 
 
+def _foreign(folder: Path) -> Path | None:
+    """Returns what is there and was not made here, if anything: the directory itself or something in it."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        return folder
+    try:
+        entries = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return None
+    if entries and not {_COMMAND, _LOCK} & {path.name for path in entries}:
+        return folder
+    return next((path for path in entries if not _is_ours(path)), None)
+
+
+def _is_ours(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    if path.name in (_FINISHED, _DATA, _RECORDS):
+        return not path.is_file()
+    return (path.name in (_COMMAND, _LOCK) or _PARTIAL.fullmatch(path.name) is not None) and not path.is_dir()
+
+
+def _take_away(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _is_at(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
@@ -203,8 +257,11 @@ def _is_at(handle: int, path: Path) -> bool:
         return False
 
 
-def _difference(name: str, before: Any, now: Any) -> str:
-    """Returns a clause on how a fact differs, an empty one if it does not."""
+def _difference(name: str, facts: Any, now: Any) -> str:
+    """Returns a clause on how a fact differs from what was noted, an empty one if it does not."""
+    if not isinstance(facts, dict):
+        return "by a command that is not known"
+    before = facts.get(name)
     if before == now:
         return ""
     if name != "settings" or not isinstance(before, dict):

@@ -17,6 +17,7 @@ from .corpus.readers import Reading, SourceFile, read_documents
 from .corpus.reading_progress import reading_progress
 from .corpus.sources import open_sources
 from .corpus.wording import counted
+from .examples.corpus_warnings import lower_casing_notes
 from .prepare import load_tokenizer
 
 
@@ -42,6 +43,8 @@ def learn_vocab(config: VocabConfig, say: Callable[[str], None] = lambda line: N
     if output.is_dir():
         raise InputError(f"`output` must be a file. Received: {str(output)!r}, which is a directory")
     tokenizer = None if config.extend is None else load_tokenizer(config.extend, cased=config.cased)
+    for line in () if tokenizer is None else lower_casing_notes(tokenizer):
+        say(line)
     with _sources(config, texts, say) as files, reading_progress(files) as advance:
         if output.exists() and any(Path(file.path).exists() and output.samefile(file.path) for file in files):
             raise InputError(f"`output` must not be one of `inputs`. Received: {str(output)!r}")

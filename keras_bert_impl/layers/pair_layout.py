@@ -14,8 +14,13 @@ class PairLayout(keras.layers.Layer):
         **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
 
     Call arguments:
-        pair_ids: integer tensor, `(batch, seq_len)`; 1, 2, … for the pairs of a row, 0 at padding.
-        cls_positions: integer tensor, `(batch, pairs)`; where each pair's `[CLS]` stands, 0 in unused slots.
+        pair_ids: integer tensor, `(batch, seq_len)`; 1, 2, … for the pairs of a row, 0 at padding. They must be from
+            0 to `pairs`.
+        cls_positions: integer tensor, `(batch, pairs)`; where each pair's `[CLS]` stands, 0 in unused slots. They must
+            be from 0 to `seq_len - 1`, and no pair may have a position before its own `[CLS]`.
+
+    No compiled step can look at the values of its inputs and raise, so nothing is checked here: ids above `pairs` end
+    in an error of the backend or in positions of no meaning, as do negative ones and other values of `cls_positions`.
 
     Returns:
         A pair of `position_ids`, int32 `(batch, seq_len)`, counted from the `[CLS]` of each pair and 0 at

@@ -25,7 +25,8 @@ class BertEncoder(PretrainedModel):
         padding_mask: int32 or bool, `(batch, seq_len)`; 1 where there is a token, 0 at padding.
     With `packed`, several texts or pairs stand in a row, each of them unseen by the others, and in place of the mask:
         pair_ids: int32, `(batch, seq_len)`; 1, 2, … for the pairs of a row in their order, 0 at padding.
-        cls_positions: int32, `(batch, pairs)`; where each pair's `[CLS]` stands. Unused slots hold 0.
+        cls_positions: int32, `(batch, pairs)`; where each pair's `[CLS]` stands. Unused slots hold 0. Neither of the
+            two is checked: `PairLayout` says what they must be.
 
     Outputs, a dict:
         sequence_output: `(batch, seq_len, hidden_size)`, in the compute dtype.

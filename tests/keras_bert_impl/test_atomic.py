@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -104,3 +105,35 @@ def test_what_a_killed_process_left_of_a_file_is_cleared_next_time(tmp_path):
         raise RuntimeError
     assert (tmp_path / "m.keras").read_text() == "whole"
     assert [entry.name for entry in tmp_path.iterdir()] == ["m.keras"]
+
+
+def test_what_hinders_a_new_directory_is_said_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "to-volume").symlink_to("volume")
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path).name == "volume")
+    for name, message in {
+        "file": r"`output` must be a new or empty directory\. Received: '.*file', which is no directory$",
+        "one": r"`output` must be a new or empty directory\. Received: '.*one', a link that leads in a circle$",
+        "volume": r"`output` must not be a mount point, which cannot be replaced; name a new .* Received: '.*/volume'$",
+        "to-volume": r"`output` must not be a mount point, .* Received: '.*/to-volume'$",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            check_new_directory(tmp_path / name, "output")
+    with pytest.raises(InputError, match="An output directory must not be a mount point"):  # noqa: SIM117
+        with atomic_directory(tmp_path / "volume"):
+            pytest.fail("The work began.")
+
+
+def test_a_link_to_a_place_that_is_not_there_yet_is_a_new_directory(tmp_path):
+    (tmp_path / "link").symlink_to("far/away")
+    assert check_new_directory(tmp_path / "link", "output") == tmp_path / "link"
+
+
+def test_the_current_directory_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in (".", "", tmp_path):
+        with pytest.raises(InputError, match=r"`output` must not be the current directory, which would be replaced"):
+            check_new_directory(place, "output")

@@ -190,6 +190,12 @@ def test_other_files_are_named_and_a_replaced_model_too(source, tmp_path):
     assert result["left_files"] == ["1_Pooling", "modules.json"]
     assert "Not carried over, since they are no part of a BERT: 1_Pooling, modules.json." in said
     assert f"Replacing what {tmp_path / 'target'} holds." in said
+    # Of a run directory the model is carried over, and what lies beside the model is no part of it.
+    (tmp_path / "run").mkdir()
+    source.rename(tmp_path / "run" / "model")
+    (tmp_path / "run" / "metrics.json").write_text("{}")
+    result = convert(tmp_path / "run", tmp_path / "from_run", "huggingface")
+    assert result["left_files"] == ["1_Pooling", "modules.json"]
 
 
 def test_a_part_can_start_fresh(source, tmp_path):

@@ -33,6 +33,14 @@ def test_prepared_data_shows_its_manifest(tmp_path):
     assert "kind: prepared data" in text and "train: 3" in text and "fill: 0.123457" in text
 
 
+def test_an_unfinished_preparation_is_known(tmp_path):
+    (tmp_path / "finished").mkdir()
+    (tmp_path / "finished" / "block-train-00000.json").write_text("{}")
+    (tmp_path / "command.json").write_text("{}")
+    facts = inspect(tmp_path)
+    assert facts == {"path": str(tmp_path), "kind": "unfinished preparation", "finished parts": 1}
+
+
 def test_a_version_of_an_export_is_an_export(tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"12345")

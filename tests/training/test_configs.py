@@ -106,3 +106,16 @@ def test_masking_settings_are_checked(config: type, values: dict, message: str):
 def test_a_mistake_in_a_phase_names_the_argument(phases, message: str):
     with pytest.raises(InputError, match=message):
         PretrainConfig.from_dict({"data": "data", "run": "run", "phases": phases})
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 2**65, 1.0, True, "1", None])
+def test_seeds_that_would_be_taken_for_another_are_refused(seed):
+    message = rf"`seed` must be a whole number from 0 to 18446744073709551615\. Received: seed={seed!r}$"
+    for config, given in (
+        (PrepareConfig, PREPARE),
+        (PretrainConfig, {"data": "data", "run": "run"}),
+        (EvaluateConfig, {"data": "data", "model": "model"}),
+    ):
+        with pytest.raises(InputError, match=message):
+            config.from_dict({**given, "seed": seed})
+        assert config.from_dict({**given, "seed": 2**64 - 1}).seed == 2**64 - 1

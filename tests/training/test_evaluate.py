@@ -3,7 +3,7 @@ import shutil
 
 import numpy as np
 import pytest
-from pretraining_runs import MODEL
+from pretraining_runs import MODEL, small_config
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
@@ -11,6 +11,7 @@ from keras_bert_impl.training.configs import EvaluateConfig
 from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.examples.prepared_data import PreparedData
 from keras_bert_impl.training.input_pipeline import evaluation_batches
+from keras_bert_impl.training.run_directory import RunDirectory, write_json
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +58,35 @@ def test_losses_are_over_tokens_and_the_unigram_loss_over_the_same(measured, mod
     assert (record["predicted_tokens"], record["examples"]) == (weights, examples)
 
 
+def test_masks_are_those_of_the_run_unless_told_otherwise(model, prepared, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(model, run.model)
+    trained = small_config(prepared, run.path, masking="n-gram", max_ngram=2, masked_share=0.25)
+    write_json(run.config, trained.to_dict())
+    write_json(run.facts, {})
+
+    def measured_at(path, **settings):
+        said = []
+        config = EvaluateConfig(model=str(path), data=str(prepared), lengths=(16,), examples=20, **settings)
+        return evaluate(config, say=said.append)["16"], said[0]
+
+    of_run, told = measured_at(run.path)
+    assert told == "Masked: n-grams of up to 2 words, 25% of the positions."
+    assert of_run == measured_at(model, masking="n-gram", max_ngram=2, masked_share=0.25)[0]
+    of_model, told = measured_at(run.path, masking="token", masked_share=0.15)
+    assert told == "Masked: tokens, 15% of the positions."
+    assert of_model == measured_at(model)[0] != of_run
+
+
 def test_results_are_written_and_told(measured):
     results, said, output = measured
     assert json.loads(output.read_text()) == results
     assert results.keys() == {"16", "32"}
-    assert said[0].startswith("Held-out, length 16: MLM loss ") and "unigram" in said[0]
+    assert said[1].startswith("Held-out, length 16: MLM loss ") and "unigram" in said[1]
     share = max(results["16"]["nsp_true_next_share"], results["16"]["nsp_random_next_share"])
     assert results["16"]["nsp_majority_share"] == share
     true_next, random_next = results["16"]["nsp_true_next_share"], results["16"]["nsp_random_next_share"]
-    assert f"(labels: {true_next:.1%} true next, {random_next:.1%} random)" in said[0]
+    assert f"(labels: {true_next:.1%} true next, {random_next:.1%} random)" in said[1]
 
 
 def test_a_run_directory_stands_for_its_model(measured, model, prepared, tmp_path):
@@ -118,6 +139,15 @@ def test_model_that_does_not_fit_the_data_is_refused(prepared, tmp_path, changes
     BertPretrainer.from_preset("tiny", **MODEL | {"vocab_size": 26} | changes).save_pretrained(tmp_path / "model")
     with pytest.raises(InputError, match=message):
         evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared)))
+
+
+@pytest.mark.slow
+def test_a_token_outside_the_vocabulary_is_a_sentence_though_read_by_tensorflow(model, prepared, tmp_path):
+    shutil.copytree(prepared, tmp_path / "data")
+    path = tmp_path / "data" / "held_out" / "16" / "00000.tokens.npy"
+    np.save(path, np.full_like(np.load(path), 65535))
+    with pytest.raises(InputError, match=r"^`data` must be whole; .*00000\.tokens\.npy', which has the token id 65535"):
+        evaluate(EvaluateConfig(model=str(model), data=str(tmp_path / "data"), lengths=(16,)))
 
 
 def test_data_with_another_vocabulary_is_refused(model, prepared, tmp_path):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -34,6 +36,17 @@ def equal(one: list[dict[str, np.ndarray]], other: list[dict[str, np.ndarray]]) 
     return len(one) == len(other) and all(
         np.array_equal(a[name], b[name]) for a, b in zip(one, other, strict=True) for name in a
     )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_token_outside_the_vocabulary_comes_out_as_a_sentence(tmp_path: Path, packed: bool):
+    prepare(toy_config(tmp_path, count=20, lengths=(16,)))
+    path = tmp_path / "data" / "train" / "16" / "00000.tokens.npy"
+    np.save(path, np.full_like(np.load(path), 65535))
+    data = PreparedData(tmp_path / "data")
+    dataset = training(data, data.examples("train", 16), 0, 2, packed=packed)
+    with pytest.raises(InputError, match=r"^`data` must be whole; .*has the token id 65535 for"), data.plain_errors():
+        batches(dataset)
 
 
 def test_batches_have_their_shapes_and_types(data: PreparedData, examples: ExampleSet):
@@ -173,6 +186,14 @@ def test_batch_sizes_cut_the_same_stream_of_packed_rows(data: PreparedData, shor
 def test_prepared_data_needs_its_tokenizer(data: PreparedData, examples: ExampleSet):
     with pytest.raises(InputError, match=r"`tokenizer` must be given for prepared data, .* Received: None"):
         training(data, examples, 0, 1, tokenizer=None)
+
+
+def test_a_seed_that_would_be_taken_for_another_is_refused(data: PreparedData, examples: ExampleSet):
+    message = r"`seed` must be a whole number from 0 to 18446744073709551615\. Received: seed=-1"
+    with pytest.raises(InputError, match=message):
+        evaluation_batches(examples, batch_size=8, seed=-1, tokenizer=data.tokenizer)
+    with pytest.raises(InputError, match=message):
+        training_batches(examples, batch_size=8, seed=-1, first_step=0, num_steps=1, tokenizer=data.tokenizer)
 
 
 def test_evaluation_is_the_same_every_time(data: PreparedData):

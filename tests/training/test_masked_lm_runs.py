@@ -1,5 +1,6 @@
 """Runs on data without next-sentence labels: masked language modelling alone."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from pretraining_runs import MODEL, lines_of, small_config
 
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_masked_lm import BertMaskedLM
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig, PrepareConfig
@@ -102,3 +104,15 @@ def test_the_class_follows_from_data_and_first_model(chunks, prepared, init, tmp
     BertMaskedLM(size).save_pretrained(encoder_and_head, without.tokenizer)
     from_head = configured(chunks, "run", model=None, init=str(encoder_and_head))
     assert type(make_model(from_head, size, without)) is BertMaskedLM
+
+
+def test_parts_that_the_first_model_lacks_must_be_allowed_to_start_fresh(chunks, prepared, tmp_path):
+    pairs, tokenizer = open_data(prepared), open_data(chunks).tokenizer
+    size = BertConfig(vocab_size=tokenizer.vocab_size, **MODEL)
+    BertMaskedLM(size).save_pretrained(tmp_path / "init", tokenizer)
+    config = configured(chunks, "run", model=None, init=str(tmp_path / "init"))
+    with pytest.raises(InputError, match=r"`allow_missing=\('nsp_head', 'pooler'\)` starts with fresh ones"):
+        make_model(config, size, pairs)
+    config = dataclasses.replace(config, allow_missing=("nsp_head", "pooler"))
+    with pytest.warns(UserWarning, match="starts with fresh weights"):
+        assert type(make_model(config, size, pairs)) is BertPretrainer

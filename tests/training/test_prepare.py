@@ -49,7 +49,9 @@ def test_the_manifest_counts_what_is_there(tmp_path: Path):
             assert facts["random_next_share"] == pytest.approx(rows["next_sentence_labels"].mean())
             assert facts["mean_fill"] == pytest.approx(rows["padding_mask"].mean())
     assert manifest["notes"] == []
-    assert re.match(r"Documents: 150 in [\d.]+ kB of text; \d+ for training, \d+ held out\.$", said[0])
+    size = manifest["text"]["characters"]
+    assert size == sum(len(line) + 1 for line in lines if line)
+    assert re.match(rf"Documents: 150 in {size:,} characters of text; \d+ for training, \d+ held out\.$", said[0])
     assert said[-1] == f"Prepared data: {tmp_path / 'data'}"
 
 
@@ -79,13 +81,16 @@ def test_the_result_is_the_same_from_every_form_of_the_text(tmp_path: Path):
         "files": {"inputs": (str(tmp_path / "in"),), "documents": "file"},
         "texts": {"inputs": ()},
     }
-    results = []
+    results: list[dict[str, bytes]] = []
+    surveys: list[str] = []
     for name, changes in forms.items():
-        texts = documents if name == "texts" else None
-        prepare(dataclasses.replace(config, output=str(tmp_path / name), **changes), texts=texts)
+        texts, said = documents if name == "texts" else None, []
+        prepare(dataclasses.replace(config, output=str(tmp_path / name), **changes), said.append, texts=texts)
+        surveys += (line for line in said if line.startswith("Documents: "))
         results.append(contents(tmp_path / name))
         results[-1].pop("manifest.json")
     assert results[1:] == results[:1] * 4
+    assert surveys[1:] == surveys[:1] * 4 and " characters of text; " in surveys[0]
 
 
 def test_another_seed_gives_other_examples(tmp_path: Path):
@@ -167,6 +172,7 @@ def test_what_was_changed_in_the_text_is_counted_and_said(tmp_path: Path):
     Path(config.inputs[0]).write_bytes(text + b"The quiet fence.\n" * 200)
     manifest = prepare(config)
     assert manifest["text"] == {
+        "characters": 5637,
         "byte_order_marks": 1,
         "carriage_returns": 1,
         "separators": 1,
@@ -257,7 +263,7 @@ def test_tokens_that_are_cut_off_are_counted_and_said(tmp_path: Path):
     # Three sentences reach the target of 61: 63 tokens, 2 of them cut off, and one sentence without a partner.
     assert (at_64["kept_tokens"], at_64["truncated_tokens"], at_64["unpaired_tokens"]) == (122, 4, 42)
     assert manifest["skipped"]["truncated_tokens"]["train"] == {"16": 116, "64": 4}
-    line = next(line for line in said if line.startswith("Length 16, training: 4 examples, "))
+    line = next(line for line in said if line.startswith("Length 16, training in 2 passes: 4 examples, "))
     assert line.endswith("; 116 tokens (69.0%) cut off because a pair was longer than the length.")
 
 
@@ -280,8 +286,35 @@ def test_why_more_second_parts_are_random_is_said_once(tmp_path: Path):
     assert line == (
         "A random second part is drawn for 50% of the chunks of two or more sentences, and for every chunk of a single "
         "sentence, which has no second part of its own "
-        f"({single['8']:,} at length 8, {single['64']:,} at length 64)."
+        f"({single['8']:,} at length 8, {single['64']:,} at length 64, training and held-out part together)."
     )
+
+
+def test_what_covers_several_passes_says_so(tmp_path: Path):
+    said: list[str] = []
+    prepare(toy_config(tmp_path, lengths=(16,), passes=2, held_out_share=0), said.append)
+    assert any(re.match(r"Length 16, training in 2 passes: [\d,]+ examples, ", line) for line in said)
+    assert any(
+        line.startswith("Masks of an epoch at length 16 in 2 passes, at a share of 15%: about ") for line in said
+    )
+    assert any(re.search(r"\([\d,]+ at length 16, in 2 passes\)\.$", line) for line in said)
+    assert not any("held-out" in line for line in said)
+
+
+def test_one_document_in_several_passes_says_so(tmp_path: Path):
+    text = "\n".join(" ".join(["ship"] * 30) + "." for _ in range(3))
+    notes = prepare(with_text(toy_config(tmp_path, lengths=(64,), passes=3, short_seq_prob=0), text))["notes"]
+    assert any(note.endswith(", and 3 single sentences without a successor left out in 3 passes.") for note in notes)
+
+
+def test_only_rows_that_pretraining_packs_are_said_to_be(tmp_path: Path):
+    said: list[str] = []
+    manifest = prepare(toy_config(tmp_path, lengths=(128, 255, 256)), said.append)
+    for split in ("train", "held_out"):
+        for facts in manifest["examples"][split].values():
+            assert 0 < facts["packed_rows"] < facts["examples"]
+    lines = [line.split(":")[0] for line in said if ", packed into " in line]
+    assert lines == ["Length 256, training"]
 
 
 def test_a_vocabulary_that_does_not_know_the_text_is_warned_of(tmp_path: Path):
@@ -310,6 +343,25 @@ def test_a_cased_vocabulary_for_lower_cased_text_is_warned_of(tmp_path: Path):
         tmp_path, cased=True, output=str(tmp_path / "cased"), vocab=str(vocabulary.rename(tmp_path / "v"))
     )
     assert not any("can never occur" in note for note in prepare(cased)["notes"])
+
+
+def test_a_few_upper_case_tokens_do_not_make_a_vocabulary_a_cased_one(tmp_path: Path):
+    config = toy_config(tmp_path)
+    with Path(config.vocab).open("a", encoding="utf-8") as file:
+        file.write("<S>\n<T>\n" + "".join(f"[unused{number}]\n" for number in range(100)))
+    size = len(Path(config.vocab).read_text(encoding="utf-8").split())
+    tokens = f"2 tokens of the vocabulary (of {size})"
+    assert prepare(config)["notes"] == [
+        f"Upper-case letters, which lower-cased text never has, are in {tokens}: <S>, <T>."
+    ]
+    cased = dataclasses.replace(config, cased=True, output=str(tmp_path / "cased"))
+    assert (
+        f"Warning: 1,234 sentences of the text (100%) have upper-case letters, which only {tokens} have; "
+        "if the vocabulary is a lower-casing one, leave --cased out."
+    ) in prepare(cased)["notes"]
+    lower = Path(config.inputs[0]).read_text(encoding="utf-8").lower()
+    again = dataclasses.replace(cased, output=str(tmp_path / "lower"))
+    assert prepare(with_text(again, lower))["notes"] == []
 
 
 def test_held_out_documents_without_an_example_are_said(tmp_path: Path):
@@ -349,6 +401,16 @@ def test_an_output_with_content_is_refused(tmp_path: Path):
         (b"\n\n", r"`inputs` must hold text\. Received: "),
         (b"one\xff", r"`inputs` must be UTF-8 text\. Received: '.*corpus\.txt', which is not at byte 3 \(0xff\)"),
         (b"One sentence.", r"`inputs` must hold a document of two sentences, or two documents\. Received: \['.*'\]"),
+        (
+            b"One.\n\nOne.",
+            r"Received: \['.*'\], which without 1 duplicate or excluded document give no sentence pair of",
+        ),
+        (
+            b"One.\n\nTwo.",
+            r"`inputs` must leave the training part a document of two sentences, or two documents; give more text, or "
+            r"`held_out_share` 0 to hold nothing out\. Received: \['.*corpus\.txt'\], with 1 of 2 documents held out; "
+            r"the training part gives no sentence pair of length 16$",
+        ),
     ],
 )
 def test_bad_input_leaves_nothing_behind(tmp_path: Path, content: bytes, message: str):
@@ -364,6 +426,15 @@ def test_a_missing_vocabulary_is_refused(tmp_path: Path):
     Path(config.vocab).unlink()
     with pytest.raises(InputError, match=r"vocab\.txt"):
         prepare(config)
+
+
+def test_without_random_parts_two_documents_are_not_enough(tmp_path: Path):
+    config = toy_config(tmp_path, next_sentence_prob=0, held_out_share=0)
+    message = (
+        r"`inputs` must hold a document of two sentences\. Received: .*, which give no sentence pair of length 16$"
+    )
+    with pytest.raises(InputError, match=message):
+        prepare(with_text(config, "One.\n\nTwo."))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

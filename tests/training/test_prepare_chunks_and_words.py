@@ -61,7 +61,9 @@ def chunks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def segmented(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("segmented")
-    prepare(segmented_config(folder))
+    said: list[str] = []
+    prepare(segmented_config(folder), said.append)
+    (folder / "said.txt").write_text("\n".join(said), encoding="utf-8")
     return folder
 
 
@@ -154,6 +156,21 @@ def test_rows_say_which_tokens_continue_the_words_of_the_text(segmented: Path, l
                 # Only truncation, beside a special token, leaves a part of a word.
                 assert word in words or before.startswith("[") or after.startswith("[")
     assert found > 1000 and cut < 0.1 * found
+
+
+def test_words_are_counted_and_said(segmented: Path, tmp_path: Path):
+    # Every word is cut off by spaces, but for the full stop at the end of a line.
+    lines = [line for line in (segmented / "corpus.txt").read_text(encoding="utf-8").split("\n") if line]
+    words = sum(len(line.split()) + 1 for line in lines)
+    characters = sum(len(line.replace(" ", "")) for line in lines)
+    manifest = PreparedData(segmented / "data").manifest
+    assert sum(manifest["words"].values()) == words and sum(manifest["tokens"].values()) == characters
+    line = f"Words (spaces): {words:,}, of {characters / words:.2f} tokens each on average."
+    assert line in (segmented / "said.txt").read_text(encoding="utf-8").split("\n")
+    said: list[str] = []
+    pieces = prepare(segmented_config(tmp_path, word_boundaries="pieces"), said.append)
+    assert pieces["words"] == pieces["tokens"] == manifest["tokens"]
+    assert not any(line.startswith("Words (") for line in said)
 
 
 def assert_words_are_whole(batch: dict[str, np.ndarray], continues: np.ndarray) -> None:

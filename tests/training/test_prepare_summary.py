@@ -110,6 +110,25 @@ def test_unknown_characters_and_words_are_named_with_their_counts(tmp_path: Path
     )
 
 
+def test_a_long_unknown_word_is_named_by_its_beginning(tmp_path: Path) -> None:
+    said: list[str] = []
+    manifest = prepare(
+        config_of(tmp_path, [f"The {'z' * 9000} barn.\nThe {'q' * 40} ship {'v' * 41}." for _ in range(2)]), said.append
+    )
+    words = {fact["word"] for fact in manifest["unknown_words"]}
+    assert {"q" * 40, "v" * 40 + "…", "z" * 40 + "…"} <= words
+    (line,) = (line for line in said if line.startswith("Words that become the unknown token: "))
+    assert f"{'z' * 40}… (" in line and len(line) < 600
+
+
+def test_the_entropy_of_a_single_word_is_0_without_a_sign(tmp_path: Path) -> None:
+    said: list[str] = []
+    config = config_of(tmp_path, ["ship ship ship"], examples="chunks", held_out_share=0)
+    manifest = prepare(config, said.append)
+    assert str(manifest["unigram_entropy"]) == "{'nats': 0.0, 'bits': 0.0}"
+    assert "Unigram entropy of the training tokens: 0.000 nats (0.000 bits) a token." in said
+
+
 @pytest.mark.slow
 def test_unknown_words_do_not_depend_on_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keras_bert_impl.training.prepare.block_size", lambda size: 300)
@@ -150,11 +169,41 @@ def test_expected_masks_are_those_that_are_drawn(tmp_path: Path) -> None:
             epoch=0,
         )
         assert facts["predictions"] == rows["mask_weights"].sum()
-        assert facts["mask"] == pytest.approx(0.8 * facts["predictions"])
-        assert facts["random"] == facts["unchanged"] == pytest.approx(0.1 * facts["predictions"])
+        kinds = [facts[name] for name in ("mask", "random", "unchanged")]
+        assert all(type(count) is int for count in kinds) and sum(kinds) == facts["predictions"]
+        assert facts["mask"] == pytest.approx(0.8 * facts["predictions"], abs=0.5)
+        assert 0 <= facts["unchanged"] - facts["random"] <= 1
+        assert facts["max_predictions"] == max_predictions(length, 0.15)
         assert facts["masked_share"] == 0.15
         line = f"Masks of an epoch at length {length}, at a share of 15%: about {facts['predictions']:,.0f} tokens to"
         assert any(said_line.startswith(line) for said_line in said)
+
+
+def test_masks_by_kind_add_up_however_few(tmp_path: Path) -> None:
+    said: list[str] = []
+    prepare(config_of(tmp_path, ["The old ship sails.\nThe small barn waits."], lengths=(32,)), said.append)
+    (line,) = (line for line in said if line.startswith("Masks of an epoch"))
+    assert line.endswith("about 2 tokens to predict, 2 as [MASK], 0 as another token, 0 unchanged.")
+    with_more = config_of(
+        tmp_path, ["The old ship sails.\nThe small barn waits."] * 4, lengths=(128,), output=str(tmp_path / "more")
+    )
+    facts = prepare(with_more)["examples"]["train"]["128"]["expected_masks"]
+    assert facts["mask"] + facts["random"] + facts["unchanged"] == facts["predictions"]
+
+
+def test_what_is_not_all_is_not_said_to_be_all(tmp_path: Path) -> None:
+    toy_config(tmp_path)
+    text = (tmp_path / "corpus.txt").read_text(encoding="utf-8")
+    said: list[str] = []
+    prepare(config_of(tmp_path, [*text.strip().split("\n\n"), "the old ship sails."]), said.append)
+    assert any(line.startswith("Sentences: 1,235 (over 99% have upper-case letters, ") for line in said)
+    said.clear()
+    few = config_of(tmp_path, [*text.lower().strip().split("\n\n"), "The old ☃."], output=str(tmp_path / "few"))
+    prepare(few, said.append)
+    assert any(
+        line.startswith("Sentences: 1,235 (under 1% have upper-case letters, which are lower-cased); tokens: 13,578, ")
+        for line in said
+    )
 
 
 def test_one_document_is_said(tmp_path: Path) -> None:

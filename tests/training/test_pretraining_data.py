@@ -17,7 +17,7 @@ from keras_bert_impl.training.examples.record_data import RecordData
 from keras_bert_impl.training.examples.tfrecord_writing import static_rows, write_tfrecords
 from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
-from keras_bert_impl.training.pretraining_data import check_masking, open_data
+from keras_bert_impl.training.pretraining_data import check_masks, open_data
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,15 @@ def test_a_record_damaged_in_the_middle_is_a_sentence_though_read_by_tensorflow(
 
 
 @pytest.mark.slow
+def test_a_token_outside_the_vocabulary_is_a_sentence_though_read_by_tensorflow(folder, tmp_path):
+    shutil.copytree(folder / "data", tmp_path / "data")
+    path = tmp_path / "data" / "train" / "16" / "00000.tokens.npy"
+    np.save(path, np.full_like(np.load(path), 65535))
+    with pytest.raises(InputError, match=r"^`data` must be whole; .*00000\.tokens\.npy', which has the token id 65535"):
+        pretrain(small_config(tmp_path / "data", tmp_path / "run"))
+
+
+@pytest.mark.slow
 def test_records_that_changed_are_another_run(folder, tmp_path):
     shutil.copytree(folder / "records", tmp_path / "records")
     pretrain(small_config(tmp_path / "records", tmp_path / "run"))
@@ -95,12 +104,14 @@ def test_records_that_changed_are_another_run(folder, tmp_path):
 
 
 def test_records_have_their_masks_already(folder, tmp_path):
-    message = r"`masking` must be token for TFRecord files, whose .* Received: masking='n-gram', data='.*records'"
+    message = r"`masking` must be left as it is for TFRecord files, .* Received: masking='n-gram', data='.*records'"
     with pytest.raises(InputError, match=message):
         pretrain(small_config(folder / "records", tmp_path / "run", masking="n-gram"))
     assert not (tmp_path / "run").exists()
-    check_masking("token", open_data(folder / "records"))
-    check_masking("n-gram", open_data(folder / "data"))
+    with pytest.raises(InputError, match=r"`masked_share` must be left as it is .* Received: masked_share=0.3"):
+        check_masks("token", 0.3, open_data(folder / "records"))
+    check_masks("token", 0.15, open_data(folder / "records"))
+    check_masks("n-gram", 0.3, open_data(folder / "data"))
 
 
 def test_records_cannot_be_packed(folder, tmp_path):

@@ -1,13 +1,17 @@
 """`prepare --format tfrecord` and `prepare --reference`: static masks in TFRecord files."""
 
 import dataclasses
+import functools
 import json
 import lzma
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from pretraining_runs import small_config
 from records import read_features
 from toy_data import toy_config
@@ -25,6 +29,7 @@ from keras_bert_impl.training.input_pipeline import evaluation_batches, training
 from keras_bert_impl.training.prepare import load_tokenizer, prepare
 from keras_bert_impl.training.pretrain import pretrain
 from keras_bert_impl.training.pretraining_data import open_data
+from keras_bert_impl.training.unfinished import Unfinished
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
 
@@ -112,7 +117,8 @@ def test_ten_epochs_and_the_usual_masks_are_the_default(tmp_path: Path) -> None:
     manifest = prepare(toy_config(tmp_path, count=20, format="tfrecord", lengths=(16,)), say=said.append)
     facts = manifest["examples"]["train"]["16"]
     assert facts["records"] == 10 * facts["examples"]
-    assert manifest["settings"]["masked_share"] == 0.15
+    assert manifest["settings"]["masked_share"] == 0.15 and "max_ngram" not in manifest["settings"]
+    assert manifest["settings"]["max_predictions"] is None and facts["masks"]["max_predictions"] == 3
     line = (
         f"Length 16, training: {facts['records']:,} records, filled to {facts['mean_fill']:.0%}, second part random in"
     )
@@ -164,6 +170,74 @@ def test_a_stop_while_records_are_written_keeps_shards_and_finished_lengths(
     assert not any(path.name.startswith(".") for path in tmp_path.rglob("*"))
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+
+
+@pytest.mark.parametrize("change", [Path.unlink, cut, damage])
+def test_records_that_are_not_what_they_were_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    config = toy_config(tmp_path, count=20, format="tfrecord", lengths=(16,), epochs=1)
+
+    def stopped(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert_impl.training.prepare.make_record_manifest", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(config)
+    hidden = tmp_path / ".data.unfinished" / "records"
+    before = {path.relative_to(hidden): path.read_bytes() for path in hidden.rglob("*.tfrecord")}
+    assert len(before) == 2
+    change(hidden / "train" / "16" / "00000.tfrecord")
+    prepare(config)
+    assert {name: (tmp_path / "data" / name).read_bytes() for name in before} == before
+
+
+def test_after_a_kill_once_the_output_is_in_place_all_is_made_again_if_that_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = toy_config(tmp_path, count=20, format="tfrecord", lengths=(16,), epochs=1)
+
+    def killed(self: Unfinished) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Unfinished, "clear", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(config)
+    output = tmp_path / "data"
+    before = {path.relative_to(output): path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    assert len(before) == 5
+    shutil.rmtree(output)
+    prepare(config)
+    assert {path.relative_to(output): path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "data", "vocab.txt"]
+
+
+@pytest.mark.parametrize("options", [{"format": "tfrecord"}, {"reference": True, "held_out_share": 0.05}])
+def test_a_full_disk_while_records_are_written_is_said_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    config = toy_config(tmp_path, count=20, lengths=(16,), epochs=1, **options)
+    full = functools.partial(tf.io.TFRecordWriter, "/dev/full")
+    monkeypatch.setattr(tf.io, "TFRecordWriter", lambda path: full())
+    with pytest.raises(InputError) as caught:
+        prepare(config)
+    kept = "nothing was left behind"
+    if not config.reference:
+        hidden = tmp_path / ".data.unfinished"
+        kept = f"2 finished parts kept in '{hidden}', where the same command goes on"
+    assert str(caught.value) == (
+        f"`output` could not be written: No space left on device. Received: '{tmp_path / 'data'}'; {kept}"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_reference_records_are_the_originals_instances(tmp_path: Path, suffix: str) -> None:
     config = toy_config(tmp_path, count=20, held_out_share=0.05, reference=True, epochs=2, lengths=(16, 64))
@@ -174,7 +248,8 @@ def test_reference_records_are_the_originals_instances(tmp_path: Path, suffix: s
         packed = tmp_path / "corpus.txt.xz"
         packed.write_bytes(lzma.compress((tmp_path / "corpus.txt").read_bytes()))
         config = dataclasses.replace(config, inputs=(str(packed),))
-    manifest = prepare(config)
+    said: list[str] = []
+    manifest = prepare(config, said.append)
     assert (tmp_path / "data" / "train" / "64" / "00000.tfrecord").read_bytes() == (tmp_path / "expected").read_bytes()
     assert open_data(tmp_path / "data").count("train", 64) == len(instances)
     facts = manifest["examples"]["train"]["64"]
@@ -182,6 +257,20 @@ def test_reference_records_are_the_originals_instances(tmp_path: Path, suffix: s
     assert facts["random_next_share"] == np.mean([instance.next_sentence_label for instance in instances])
     assert manifest["files"][0]["bytes"] == Path(config.inputs[0]).stat().st_size
     assert len(manifest["files"][0]["sha256"]) == 64
+    # What the original has no say in is not said to have been done.
+    assert set(manifest["settings"]) == {
+        *("inputs", "vocab", "lengths", "seed", "cased", "short_seq_prob", "format", "reference"),
+        *("epochs", "masked_share", "masking", "max_predictions"),
+    }
+    assert manifest["documents"] == {"train": 20, "held_out": 0}
+    assert manifest["vocabulary"]["lowercase"] is True
+    rows = open_data(tmp_path / "data").examples("train", 64).rows(np.arange(len(instances)))
+    assert facts["tokens"] == rows["padding_mask"].sum() and facts["masks"]["max_predictions"] == 10
+    short = manifest["examples"]["train"]["16"]["records"]
+    assert said[0] == (
+        f"20 documents, gone through 2 times: {short:,} instances of length 16, {len(instances):,} instances of "
+        "length 64; nothing is held out."
+    )
 
 
 @pytest.mark.shared
@@ -224,7 +313,11 @@ def test_reference_records_of_the_sample_text_are_the_golden_ones(shared: Path, 
 
 def test_reference_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
     config = toy_config(tmp_path, held_out_share=0.05, reference=True, reference_limit=1, epochs=20)
-    message = r"`inputs` must be small enough to be held in memory for `reference`: 1 MB of text times epochs, unless"
+    size = Path(config.inputs[0]).stat().st_size
+    message = (
+        r"`inputs` must be small enough to be held in memory for `reference`: 1 MB of text times epochs, unless "
+        rf"`reference_limit` says otherwise\. Received: {size / 1e3:.1f} kB in 20 epochs, {20 * size / 1e6:.1f} MB$"
+    )
     with pytest.raises(InputError, match=message):
         prepare(config)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "vocab.txt"]
@@ -253,6 +346,11 @@ def test_reference_refuses_what_is_no_text(tmp_path: Path, name: str, content: b
         ({"masking": "token"}, r"`masking` must go with `format` tfrecord"),
         ({"max_predictions": 3, "format": "prepared"}, r"`max_predictions` must go with `format` tfrecord"),
         ({"format": "tfrecord", "epochs": 0}, r"`epochs` must be a number of at least 1\. Received: epochs=0"),
+        (
+            {"format": "tfrecord", "max_predictions": 33, "lengths": (64, 32)},
+            r"`max_predictions` must be at most the shortest length, 32\. Received: max_predictions=33",
+        ),
+        ({"reference": True, "max_predictions": 129}, r"`max_predictions` must be at most the shortest length, 128"),
         ({"format": "tfrecord", "masked_share": 0}, r"`masked_share` must be a number more than 0 and at most 1"),
         ({"format": "tfrecord", "masking": "word"}, r"`masking` must be token, whole-word or n-gram\. Received: "),
         ({"format": "tfrecord", "max_ngram": 2}, r"`max_ngram` must go with `masking` n-gram\. Received: max_ngram=2"),

@@ -263,3 +263,160 @@ def test_what_was_left_without_a_finished_block_is_no_hindrance(tmp_path: Path, 
     (tmp_path / "out" / "data").mkdir()
     prepare(small_config(tmp_path))
     assert without_paths(contents(tmp_path / "out" / "data")) == whole
+
+
+UNREADABLE = [b"", b"{", b"[]", b'"x"', b"null", b"1", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"settings": []}']
+
+
+def test_a_command_that_cannot_be_read_any_more_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small_config(tmp_path)
+    stop(config, monkeypatch)
+    for content in UNREADABLE:
+        (tmp_path / "out" / ".data.unfinished" / "command.json").write_bytes(content)
+        with pytest.raises(
+            InputError, match=r"with 3 parts finished (with other settings|by a command that is not known)$"
+        ):
+            prepare(config)
+    assert len(list((tmp_path / "out" / ".data.unfinished" / "finished").iterdir())) == 3
+
+
+def test_no_form_of_a_damaged_record_is_a_hindrance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    config = small_config(tmp_path)
+    stop(config, monkeypatch)
+    record, *_ = sorted((tmp_path / "out" / ".data.unfinished" / "finished").iterdir())
+    content = record.read_bytes()
+    digits = [place for place, byte in enumerate(content) if chr(byte).isdigit()]
+    changed = [content[:place] + b"7" + content[place + 1 :] for place in digits[:: len(digits) // 20]]
+    with unfinished_output(config.output) as held:
+        for other in [*UNREADABLE, *(text for text in changed if text != content)]:
+            record.write_bytes(other)
+            assert len(list(held.blocks())) == 2
+            assert not record.exists()
+    prepare(config)
+    assert without_paths(contents(tmp_path / "out" / "data")) == whole
+
+
+def test_what_a_kill_left_of_a_half_written_file_does_not_get_into_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    config = small_config(tmp_path)
+    stop(config, monkeypatch)
+    hidden = tmp_path / "out" / ".data.unfinished"
+    for place in (hidden, hidden / "data", hidden / "data" / "train" / "16"):
+        (place / ".manifest.json.abc_0123.partial").write_text("half", encoding="utf-8")
+    prepare(config)
+    assert without_paths(contents(tmp_path / "out" / "data")) == whole
+
+
+@pytest.mark.parametrize("line", range(5))
+def test_a_listener_that_has_gone_is_not_taken_for_the_output(tmp_path: Path, line: int) -> None:
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) > line:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    with pytest.raises(BrokenPipeError):
+        prepare(small_config(tmp_path), say=say)
+    assert len(said) == line + 1
+
+
+def test_a_listener_that_goes_while_the_rest_is_made_leaves_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_config(tmp_path)
+    stop(config, monkeypatch)
+
+    def say(text: str) -> None:
+        if text.startswith("Found finished"):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        prepare(config, say=say)
+    assert len(list((tmp_path / "out" / ".data.unfinished" / "finished").iterdir())) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_input_that_cannot_be_read_is_not_taken_for_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    def unreadable(*arguments: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        yield
+
+    monkeypatch.setattr("keras_bert_impl.training.prepare.blocks_of_documents", unreadable)
+    with pytest.raises(OSError, match=f"^.Errno {errno.EIO}. {os.strerror(errno.EIO)}$"):
+        prepare(small_config(tmp_path, workers=workers))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "vocab.txt"]
+
+
+def make_foreign_directory(hidden: Path) -> Path:
+    hidden.mkdir()
+    (hidden / "thesis.txt").write_text("mine", encoding="utf-8")
+    return hidden
+
+
+def make_foreign_file(hidden: Path) -> Path:
+    hidden.write_text("mine", encoding="utf-8")
+    return hidden
+
+
+def make_link(hidden: Path) -> Path:
+    (hidden.parent / "elsewhere" / "data").mkdir(parents=True)
+    (hidden.parent / "elsewhere" / "lock").touch()
+    (hidden.parent / "elsewhere" / "data" / "thesis.txt").write_text("mine", encoding="utf-8")
+    hidden.symlink_to("elsewhere")
+    return hidden
+
+
+def make_foreign_part(hidden: Path) -> Path:
+    hidden.mkdir()
+    (hidden / "lock").touch()
+    (hidden / "thesis.txt").write_text("mine", encoding="utf-8")
+    return hidden / "thesis.txt"
+
+
+def make_linked_part(hidden: Path) -> Path:
+    (hidden.parent / "elsewhere").mkdir()
+    hidden.mkdir()
+    (hidden / "lock").touch()
+    (hidden / "data").symlink_to("../elsewhere")
+    return hidden / "data"
+
+
+@pytest.mark.parametrize(
+    "make", [make_foreign_directory, make_foreign_file, make_link, make_foreign_part, make_linked_part]
+)
+def test_what_is_not_ours_is_left_alone(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    config = toy_config(tmp_path, count=30)
+    found = make(tmp_path / ".data.unfinished")
+    before = contents(tmp_path), sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        prepare(config)
+    assert str(caught.value) == (
+        f"`output` must leave '{tmp_path / '.data.unfinished'}' to what is unfinished of it; move away what is not. "
+        f"Received: '{tmp_path / 'data'}', beside which there is '{found}'"
+    )
+    assert (contents(tmp_path), sorted(tmp_path.rglob("*"))) == before
+
+
+def test_an_output_may_be_a_link_to_a_place_that_is_not_there_yet(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    config = toy_config(tmp_path, count=30)
+    (tmp_path / "data").symlink_to("far/away")
+    prepare(config)
+    assert (tmp_path / "data").is_symlink()
+    assert without_paths(contents(tmp_path / "far" / "away")).keys() == whole.keys()
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["away"]
+
+
+@pytest.mark.parametrize("output", [".", "../here", ""])
+def test_the_current_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    config = toy_config(tmp_path, output=output)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match=r"`output` must not be the current directory, which"):
+        prepare(config)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "here", "vocab.txt"]

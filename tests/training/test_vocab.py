@@ -138,6 +138,14 @@ class TestExtension:
         path = learn_vocab(self.extension(tmp_path, tmp_path / "model"))
         assert "The" in path.read_text(encoding="utf-8").split()
 
+    def test_a_cased_vocabulary_that_is_lower_cased_is_warned_of(self, tmp_path: Path, old: Path):
+        with old.open("a") as file:
+            file.write("The\nOld\n")
+        said: list[str] = []
+        learn_vocab(self.extension(tmp_path, old), say=said.append)
+        assert said[0].startswith("Warning: 2 tokens of the vocabulary (of 61) can never occur")
+        assert said[0].endswith("give --cased.")
+
     def test_fewer_words_than_asked_for_are_said(self, tmp_path: Path, old: Path):
         said: list[str] = []
         path = learn_vocab(self.extension(tmp_path, old, add=5000), say=said.append)

@@ -59,10 +59,10 @@ def prepare_data(config: PrepareConfig, options: str, say: Callable[[str], None]
     excluded = find_everywhere(config.exclude, argument="exclude", say=say)
     if excluded:
         open_exclusion(excluded, config.exclude_words, reading_of_excluded(config))  # Says what is wrong with them.
+    say(f"Running a pipeline of Apache Beam for {counted(len(files), 'file')} ...")
     with writing_output(config), new_output(config.output) as output:
         tokenizer.save_pretrained(output.folder)
         _add_steps(pipeline, config, files, excluded, output)
-        say(f"Running a pipeline of Apache Beam for {counted(len(files), 'file')} ...")
         _run(pipeline, options)
         survey, counts, shards = _results(config, output, tokenizer.vocab_size)
         manifest = write_manifest(output.folder, config, survey, counts, tokenizer)

@@ -6,6 +6,16 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Returns a share in percent, rounded; 0 and 100 are said only of none and of all."""
+    rounded, step = f"{share:.{digits}%}", 10.0**-digits
+    if share > 0 and float(rounded[:-1]) == 0:
+        return f"under {step:.{digits}f}%"
+    if share < 1 and float(rounded[:-1]) == 100:
+        return f"over {100 - step:.{digits}f}%"
+    return rounded
+
+
 def size_in_words(size: int) -> str:
     """Returns a number of bytes in the largest unit of which there is one."""
     if size < 1000:

@@ -1,4 +1,4 @@
-"""What is kept of a finished block beside its shards, so that a stopped preparation need not make it again."""
+"""What is kept of a finished part beside its files, so that a stopped preparation need not make it again."""
 
 import base64
 import dataclasses
@@ -15,35 +15,58 @@ from keras_bert_impl.atomic import atomic_file
 
 from .block_worker import BlockCounts
 
+# TFRecord files are too large to be held in memory.
+_PIECE = 2**20
 
-def write_record(path: Path, counts: BlockCounts, directory: Path, shards: Iterable[Path]) -> None:
-    """Writes a block's counts, with size and checksum of its shards; the record appears whole or not at all.
+
+def write_record(path: Path, facts: Any, directory: Path, files: Iterable[Path]) -> None:
+    """Writes what a part gave, with size and checksum of its files; the record appears whole or not at all.
 
     Args:
         path: the record.
-        counts: what the block gave.
-        directory: what the shards' paths are relative to.
-        shards: the files of the block.
+        facts: what the part gave, as JSON values.
+        directory: what the files' paths are relative to.
+        files: the files of the part.
     """
-    files = {shard.relative_to(directory).as_posix(): _checksum(shard) for shard in shards}
-    with atomic_file(path) as file:
-        json.dump({"counts": to_plain(counts), "files": files}, file)
+    checksums = {file.relative_to(directory).as_posix(): _checksum(file) for file in files}
+    content = {"facts": facts, "files": checksums}
+    with atomic_file(path) as record:
+        json.dump({**content, "checksum": _checksum_of_values(content)}, record)
 
 
-def read_record(path: Path, directory: Path) -> BlockCounts | None:
-    """Returns the counts of a finished block; None if the record is damaged or a shard is not what it was."""
+def read_record(path: Path, directory: Path) -> Any:
+    """Returns the facts of a finished part; None if the record is damaged or a file is not what it was."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if any(_checksum(directory / name) != wanted for name, wanted in record["files"].items()):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("checksum") != _checksum_of_values(content):
             return None
-        return from_plain(BlockCounts, record["counts"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, zlib.error):
+        if any(_checksum(directory / name) != wanted for name, wanted in content["files"].items()):
+            return None
+        return content["facts"]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def read_counts(path: Path, directory: Path) -> BlockCounts | None:
+    """Returns the counts of a finished block, whose record has them by `to_plain`; None as `read_record` does."""
+    try:
+        facts = read_record(path, directory)
+        return None if facts is None else from_plain(BlockCounts, facts)
+    except (ValueError, TypeError, KeyError, AttributeError, zlib.error):  # Of another version of the package.
         return None
 
 
 def _checksum(path: Path) -> list[int]:
-    content = path.read_bytes()
-    return [len(content), zlib.crc32(content)]
+    size = checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            size += len(piece)
+            checksum = zlib.crc32(piece, checksum)
+    return [size, checksum]
+
+
+def _checksum_of_values(values: Any) -> int:
+    return zlib.crc32(json.dumps(values).encode())
 
 
 def to_plain(value: Any) -> Any:

@@ -32,7 +32,7 @@ from .shards import (
 )
 from .unknown_words import MOST_WORDS, UnknownWords, commonest
 from .word_boundaries import PIECES, MarkingTokenizer
-from .words import CONTINUES, unmarked
+from .words import CONTINUES, continuing_tokens, unmarked
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,7 @@ class BlockCounts:
         long_sentences: sentences that were cut.
         single_sentence_documents: documents of one sentence.
         upper_case_sentences: sentences with an upper-case letter.
+        words: as `word_boundaries` takes them.
         unknown_words: the commonest words that the vocabulary does not know.
         unknown_characters: characters in unknown words that the vocabulary lacks.
         lengths: counts per sequence length.
@@ -102,6 +103,7 @@ class BlockCounts:
     long_sentences: int
     single_sentence_documents: int
     upper_case_sentences: int
+    words: int
     unknown_words: collections.Counter[str]
     unknown_characters: collections.Counter[str]
     lengths: dict[int, LengthCounts]
@@ -114,13 +116,14 @@ class BlockWorker:
         self.settings = settings
         self.tokenizer = WordPieceTokenizer.from_pretrained(settings.directory)
         self.encode = MarkingTokenizer(self.tokenizer, settings.word_boundaries)
+        self.continuing = continuing_tokens(self.tokenizer)
         self.splitter = SentenceSplitter(settings.sentences, settings.language, settings.max_sentence_chars)
 
     def __call__(self, block: Block) -> BlockCounts:
         """Writes the block's shards and returns its counts."""
         layouts: collections.Counter[str] = collections.Counter()
         cut_before = self.splitter.long_sentences
-        unknown, upper_case = UnknownWords(self.tokenizer), 0
+        unknown, upper_case, words = UnknownWords(self.tokenizer), 0, 0
         unknown_id, vocab_size = self.tokenizer.unk_token_id, self.tokenizer.vocab_size
         token_counts = np.zeros(vocab_size, np.int64)
         documents: list[list[list[int]]] = []
@@ -128,12 +131,14 @@ class BlockWorker:
             sentences, layout = self.splitter.split(document)
             layouts[layout] += 1
             encoded = list(map(self.encode, sentences))
-            counts = np.bincount(unmarked(list(chain.from_iterable(encoded)))[0], minlength=vocab_size)
+            ids, continues = unmarked(list(chain.from_iterable(encoded)))
+            counts = np.bincount(ids, minlength=vocab_size)
             token_counts += counts
+            words += ids.size - int((continues | self.continuing[ids]).sum())
             upper_case += sum(sentence != sentence.lower() for sentence in sentences)
             if counts[unknown_id]:
-                for sentence, ids in zip(sentences, encoded, strict=True):
-                    if unknown_id in ids or unknown_id | CONTINUES in ids:
+                for sentence, marked in zip(sentences, encoded, strict=True):
+                    if unknown_id in marked or unknown_id | CONTINUES in marked:
                         unknown.add(sentence)
             documents.append([ids for ids in encoded if ids])
         filled = [document for document in documents if document]
@@ -148,6 +153,7 @@ class BlockWorker:
             long_sentences=self.splitter.long_sentences - cut_before,
             single_sentence_documents=sum(len(document) == 1 for document in filled),
             upper_case_sentences=upper_case,
+            words=words,
             unknown_words=commonest(unknown.words, MOST_WORDS),
             unknown_characters=unknown.characters,
             lengths={length: self._write_shard(block, filled, length) for length in self.settings.lengths},

@@ -5,10 +5,13 @@ from typing import Any
 
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from ..corpus.wording import counted
+from ..corpus.wording import counted, percent
 
 # A vocabulary that was learnt from text like this one leaves less of it unknown.
 _MOST_UNKNOWN = 0.01
+# A cased vocabulary has upper-case letters in a tenth of its tokens or more; fewer are slips or marks.
+_CASED = 0.01
+_NAMED = 5
 _NEARLY_EVERY = 0.9
 _MANY = 0.2
 
@@ -27,29 +30,46 @@ def corpus_warnings(manifest: dict[str, Any], tokenizer: WordPieceTokenizer) -> 
 def _of_the_vocabulary(manifest: dict[str, Any], tokenizer: WordPieceTokenizer) -> Iterator[str]:
     if manifest["unknown_share"] > _MOST_UNKNOWN:
         yield (
-            f"Warning: {manifest['unknown_share']:.1%} of the tokens are unknown to the vocabulary; "
+            f"Warning: {percent(manifest['unknown_share'], 1)} of the tokens are unknown to the vocabulary; "
             "take one that fits, or learn one from this text with `keras-bert vocab`."
         )
+    yield from lower_casing_notes(tokenizer)
+    upper_case, is_cased, tokens = _upper_case(tokenizer)
+    sentences = manifest["text"]["upper_case_sentences"]
+    if not tokenizer.lowercase and not is_cased and sentences:
+        owners = "no token of the vocabulary has"
+        if upper_case:
+            owners = f"only {tokens} {'has' if len(upper_case) == 1 else 'have'}"
+        yield (
+            f"Warning: {counted(sentences, 'sentence')} of the text ({percent(_share(sentences, manifest))}) have "
+            f"upper-case letters, which {owners}; if the vocabulary is a lower-casing one, leave --cased out."
+        )
+    if not tokenizer.lowercase and is_cased and manifest["sentences"]["train"] and not sentences:
+        yield (
+            f"Warning: {tokens} have upper-case letters and the text has none; if it was lower-cased, "
+            "take a lower-casing vocabulary."
+        )
+
+
+def lower_casing_notes(tokenizer: WordPieceTokenizer) -> Iterator[str]:
+    """Yields a sentence if the tokenizer lower-cases and its vocabulary has upper-case letters."""
+    upper_case, is_cased, tokens = _upper_case(tokenizer)
+    if tokenizer.lowercase and is_cased:
+        yield (
+            f"Warning: {tokens} can never occur, for they have upper-case letters and the text is lower-cased; "
+            "if the vocabulary is a cased one, give --cased."
+        )
+    elif tokenizer.lowercase and upper_case:
+        named = ", ".join(upper_case[:_NAMED]) + (", …" if len(upper_case) > _NAMED else "")
+        yield f"Upper-case letters, which lower-cased text never has, are in {tokens}: {named}."
+
+
+def _upper_case(tokenizer: WordPieceTokenizer) -> tuple[list[str], bool, str]:
+    """Returns the tokens with upper-case letters, whether the vocabulary is a cased one, and words for the former."""
     kept = {*tokenizer.special_tokens, *tokenizer.added_tokens}
-    upper_case = sum(token != token.lower() for token in tokenizer.vocabulary if token not in kept)
-    text = manifest["text"]
-    if tokenizer.lowercase and upper_case:
-        yield (
-            f"Warning: {counted(upper_case, 'token')} of the vocabulary (of {tokenizer.vocab_size:,}) can never occur, "
-            "for they have upper-case letters and the text is lower-cased; if the vocabulary is a cased one, "
-            "give --cased."
-        )
-    if not tokenizer.lowercase and not upper_case and text["upper_case_sentences"]:
-        yield (
-            f"Warning: {counted(text['upper_case_sentences'], 'sentence')} of the text "
-            f"({_share(text['upper_case_sentences'], manifest):.0%}) have upper-case letters, which no token of the "
-            "vocabulary has; if the vocabulary is a lower-casing one, leave --cased out."
-        )
-    if not tokenizer.lowercase and upper_case and manifest["sentences"]["train"] and not text["upper_case_sentences"]:
-        yield (
-            f"Warning: {counted(upper_case, 'token')} of the vocabulary (of {tokenizer.vocab_size:,}) have upper-case "
-            "letters and the text has none; if it was lower-cased, take a lower-casing vocabulary."
-        )
+    tokens = [token for token in tokenizer.vocabulary if token not in kept and token != token.lower()]
+    words = f"{counted(len(tokens), 'token')} of the vocabulary (of {tokenizer.vocab_size:,})"
+    return tokens, len(tokens) >= _CASED * tokenizer.vocab_size, words
 
 
 def _of_the_documents(manifest: dict[str, Any]) -> Iterator[str]:
@@ -58,19 +78,19 @@ def _of_the_documents(manifest: dict[str, Any]) -> Iterator[str]:
     single = manifest["single_sentence_documents"]
     if manifest["next_sentence"] and kept > 1 and single >= _NEARLY_EVERY * kept:
         yield (
-            f"Warning: {single / kept:.0%} of the documents are a single sentence, so nearly every second part is "
+            f"Warning: {percent(single / kept)} of the documents are a single sentence, so nearly every second part is "
             "random and there is hardly a true next sentence to learn from; is a blank line between all sentences, "
             "or should --documents be another? Without next sentences: --examples chunks."
         )
     if documents["duplicates_removed"] > _MANY * documents["read"]:
         yield (
-            f"Warning: {documents['duplicates_removed'] / documents['read']:.0%} of the documents are exact duplicates "
-            "of others and were left out; is a file named twice, or the text gathered twice?"
+            f"Warning: {percent(documents['duplicates_removed'] / documents['read'])} of the documents are exact "
+            "duplicates of others and were left out; is a file named twice, or the text gathered twice?"
         )
     near = manifest["near_duplicates"]["documents"] or 0
     if near > _MANY * documents["read"]:
         cure = "" if documents["near_duplicates_removed"] else "; --near-duplicates remove keeps the first of each"
-        yield f"Warning: {near / documents['read']:.0%} of the documents are near-duplicates of others{cure}."
+        yield f"Warning: {percent(near / documents['read'])} of the documents are near-duplicates of others{cure}."
 
 
 def _share(sentences: int, manifest: dict[str, Any]) -> float:

@@ -13,17 +13,19 @@ import numpy as np
 
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from ..configs import PAIRS_ONLY, PrepareConfig
+from ..configs import PAIRS_ONLY, REFERENCE_SETTINGS, PrepareConfig
 from ..corpus.survey import DUPLICATE, EXCLUDED, HELD_OUT, NEAR_DUPLICATE, TRAIN, Survey
-from ..corpus.wording import counted, size_in_words
+from ..corpus.wording import counted, percent
 from .block_worker import BlockCounts, LengthCounts
 from .corpus_warnings import corpus_warnings
-from .masking import MASKED_SHARE
+from .masking import MASKED_SHARE, max_predictions
+from .packing import PACKED_FROM
 from .pairs import PairCounts
 from .prepared_data import MANIFEST
 from .record_counts import mask_facts
 from .shards import FORMAT_NAME, FORMAT_VERSION, SPLITS
-from .unknown_words import commonest
+from .unknown_words import beginning, commonest
+from .word_boundaries import PIECES
 
 # None of them changes the result, so none belongs in the manifest.
 _NOT_RECORDED = ("workers", "output", "reference_limit")
@@ -37,6 +39,7 @@ class Counts:
 
     Attributes:
         tokens: per split, the occurrences of each token in its documents.
+        words: per split, as `word_boundaries` takes them.
         sentences: per split.
         layouts: number of documents by the way their lines were taken.
         empty_documents: number of documents without a token.
@@ -48,6 +51,7 @@ class Counts:
 
     def __init__(self, vocab_size: int):
         self.tokens = {split: np.zeros(vocab_size, np.int64) for split in SPLITS}
+        self.words = dict.fromkeys(SPLITS, 0)
         self.sentences = dict.fromkeys(SPLITS, 0)
         self.layouts: collections.Counter[str] = collections.Counter()
         self.empty_documents = 0
@@ -61,6 +65,7 @@ class Counts:
     def add(self, block: BlockCounts) -> None:
         """Adds a block."""
         self.tokens[block.split] += block.token_counts
+        self.words[block.split] += block.words
         self.sentences[block.split] += block.sentences
         self.layouts += block.layouts
         self.empty_documents += block.empty_documents
@@ -124,6 +129,7 @@ def make_manifest(
             for file in survey.excluded
         ],
         "text": {
+            "characters": survey.size,
             **dataclasses.asdict(survey.oddities),
             "long_sentences": counts.long_sentences,
             "upper_case_sentences": counts.upper_case_sentences,
@@ -131,6 +137,7 @@ def make_manifest(
         "single_sentence_documents": counts.single_sentence_documents,
         "documents_by_layout": {name: counts.layouts[name] for name in ("lines", "paragraphs", "wrapped")},
         "sentences": counts.sentences,
+        "words": counts.words,
         "tokens": tokens,
         "unknown_tokens": unknown,
         "unknown_share": unknown / max(1, sum(tokens.values())),
@@ -139,7 +146,7 @@ def make_manifest(
             for char, count in commonest(counts.unknown_characters, _NAMED).items()
         ],
         "unknown_words": [
-            {"word": word, "count": count} for word, count in commonest(counts.unknown_words, _NAMED).items()
+            {"word": beginning(word), "count": count} for word, count in commonest(counts.unknown_words, _NAMED).items()
         ],
         "unigram_entropy": _entropy(counts.tokens["train"]),
         "next_sentence": next_sentence,
@@ -168,8 +175,12 @@ def recorded_settings(config: PrepareConfig) -> dict[str, Any]:
     decided = {"format": "tfrecord" if config.writes_records else "prepared"}
     if config.writes_records:
         decided |= config.static_masks
+        if decided["masking"] != "n-gram":
+            left_out.add("max_ngram")
     else:
         left_out |= config.static_masks.keys()
+    if config.reference:
+        left_out |= config.to_dict().keys() - REFERENCE_SETTINGS
     if config.examples == "chunks":
         left_out.update(PAIRS_ONLY)
     return {
@@ -190,14 +201,20 @@ def _length_facts(shards: list[LengthCounts], length: int, next_sentence: bool) 
         "mean_fill": tokens / (length * examples) if examples else None,
         "packed_rows": packed_rows,
         "packed_fill": tokens / (length * packed_rows) if packed_rows else None,
-        "expected_masks": _expected_masks(sum(shard.predictions for shard in shards)),
+        "expected_masks": _expected_masks(sum(shard.predictions for shard in shards), length),
     }
     return facts | (_pair_facts(shards, examples) if next_sentence else _chunk_facts(shards))
 
 
-def _expected_masks(predictions: int) -> dict[str, Any]:
+def _expected_masks(predictions: int, length: int) -> dict[str, Any]:
     """Returns what to expect of an epoch of training: the tokens to predict, by what stands in their place."""
-    return {"masked_share": MASKED_SHARE, **mask_facts(0.8 * predictions, 0.1 * predictions, 0.1 * predictions)}
+    masked = (8 * predictions + 5) // 10
+    replaced = (predictions - masked) // 2
+    return {
+        "masked_share": MASKED_SHARE,
+        "max_predictions": max_predictions(length, MASKED_SHARE),
+        **mask_facts(masked, replaced, predictions - masked - replaced),
+    }
 
 
 def _entropy(counts: np.ndarray) -> dict[str, float | None]:
@@ -205,7 +222,7 @@ def _entropy(counts: np.ndarray) -> dict[str, float | None]:
     if not counts.any():
         return {"nats": None, "bits": None}
     shares = counts[counts > 0] / counts.sum()
-    nats = float(-(shares * np.log(shares)).sum())
+    nats = float(0 - (shares * np.log(shares)).sum())  # A minus sign alone would make -0 of 0.
     return {"nats": nats, "bits": nats / math.log(2)}
 
 
@@ -253,6 +270,7 @@ def _notes(config: PrepareConfig, survey: Survey, manifest: dict[str, Any]) -> l
         if documents[split] == 1 and may_be_random and len(without) < len(config.lengths):
             unpaired = [manifest["examples"][split][str(length)]["unpaired_sentences"] for length in config.lengths]
             left_out = f", and {counted(max(unpaired), 'single sentence')} without a successor left out"
+            left_out += in_passes(manifest)
             notes.append(
                 f"The {NAMES[split]} part is a single document, so no second part is random: every pair is "
                 f"a true successor (label 0){left_out if max(unpaired) else ''}."
@@ -260,11 +278,24 @@ def _notes(config: PrepareConfig, survey: Survey, manifest: dict[str, Any]) -> l
         if documents[split] and without and manifest["next_sentence"]:
             notes.append(
                 f"The {NAMES[split]} part has {counted(documents[split], 'document')} but no example of length "
-                f"{', '.join(without)}: it takes a document of two sentences, or two documents."
+                f"{', '.join(without)}: it takes {least_text(config)}."
             )
     if empty := manifest["skipped"]["documents_without_tokens"]:
         notes.append(f"Documents without a token, skipped: {empty:,}.")
     return notes
+
+
+def least_text(config: PrepareConfig) -> str:
+    """Returns the least that gives an example."""
+    if config.examples == "chunks":
+        return "text"
+    return "a document of two sentences" + (", or two documents" if config.next_sentence_prob > 0 else "")
+
+
+def in_passes(manifest: dict[str, Any]) -> str:
+    """Returns what to say beside counts over several passes through the text."""
+    passes = manifest["settings"].get("passes", 1)
+    return f" in {passes} passes" if passes > 1 else ""
 
 
 def _shown(char: str) -> str:
@@ -275,7 +306,6 @@ def _shown(char: str) -> str:
 def survey_line(survey: Survey) -> str:
     """Returns what is said after the first reading."""
     read, duplicates = survey.fates.size, survey.count(DUPLICATE)
-    size = size_in_words(sum(file.size for file in survey.files))
     left_out = f", {counted(duplicates, 'exact duplicate')} of others left out" if duplicates else ""
     if removed := survey.count(NEAR_DUPLICATE):
         left_out += f", {counted(removed, 'near-duplicate')} left out"
@@ -284,8 +314,8 @@ def survey_line(survey: Survey) -> str:
     if excluded := survey.count(EXCLUDED):
         left_out += f", {excluded:,} left out that share text with excluded files"
     return (
-        f"Documents: {read:,} in {size} of text{left_out}; {survey.count(TRAIN):,} for training, "
-        f"{survey.count(HELD_OUT):,} held out."
+        f"Documents: {read:,} in {counted(survey.size, 'character')} of text{left_out}; "
+        f"{survey.count(TRAIN):,} for training, {survey.count(HELD_OUT):,} held out."
     )
 
 
@@ -303,16 +333,19 @@ def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
     tokens, sentences = manifest["tokens"], sum(manifest["sentences"].values())
     lowered = ""
     if manifest["vocabulary"]["lowercase"] and (upper_case := manifest["text"]["upper_case_sentences"]):
-        lowered = f" ({upper_case / max(1, sentences):.0%} have upper-case letters, which are lower-cased)"
+        lowered = f" ({percent(upper_case / max(1, sentences))} have upper-case letters, which are lower-cased)"
     yield (
         f"Sentences: {sentences:,}{lowered}; tokens: {sum(tokens.values()):,}, "
-        f"{manifest['unknown_share']:.2%} of them unknown."
+        f"{percent(manifest['unknown_share'], 2)} of them unknown."
     )
+    words = sum(manifest["words"].values())
+    if words and (boundaries := manifest["settings"]["word_boundaries"]) != PIECES:
+        yield f"Words ({boundaries}): {words:,}, of {sum(tokens.values()) / words:.2f} tokens each on average."
     if characters := manifest["unknown_characters"]:
         named = ", ".join(f"{_shown(fact['character'])}{fact['code_point']} ({fact['count']:,})" for fact in characters)
         yield f"Characters that the vocabulary lacks: {named}."
-    if words := manifest["unknown_words"]:
-        named = ", ".join(f"{fact['word']} ({fact['count']:,})" for fact in words)
+    if unknown := manifest["unknown_words"]:
+        named = ", ".join(f"{fact['word']} ({fact['count']:,})" for fact in unknown)
         yield f"Words that become the unknown token: {named}."
     entropy = manifest["unigram_entropy"]
     if entropy["nats"] is not None:
@@ -325,30 +358,31 @@ def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
                 cut_off = ""
                 if truncated := facts["truncated_tokens"]:
                     cut_off = (
-                        f"; {counted(truncated, 'token')} ({truncated / facts['own_tokens']:.1%}) cut off "
+                        f"; {counted(truncated, 'token')} ({percent(truncated / facts['own_tokens'], 1)}) cut off "
                         "because a pair was longer than the length"
                     )
                 if facts.get("cut_sentences"):
                     cut_off = f"; {counted(facts['cut_sentences'], 'sentence')} longer than a row, cut into several"
                 packed = ""
-                if facts.get("packed_rows", facts["examples"]) < facts["examples"]:
-                    packed = (
-                        f", packed into {counted(facts['packed_rows'], 'row')} filled to {facts['packed_fill']:.0%}"
-                    )
+                # Only where pretraining packs them by itself.
+                is_packed = split == "train" and int(length) >= PACKED_FROM
+                if is_packed and facts.get("packed_rows", facts["examples"]) < facts["examples"]:
+                    rows = counted(facts["packed_rows"], "row")
+                    packed = f", packed into {rows} filled to {percent(facts['packed_fill'])}"
                 labels = ""
                 if manifest["next_sentence"]:
-                    labels = f", second part random in {facts['random_next_share']:.0%}"
+                    labels = f", second part random in {percent(facts['random_next_share'])}"
                 yield (
-                    f"Length {length}, {NAMES[split]}: {counted(facts['examples'], 'example')}, "
-                    f"rows filled to {facts['mean_fill']:.0%}{packed}{labels}{cut_off}."
+                    f"Length {length}, {NAMES[split]}{in_passes(manifest)}: {counted(facts['examples'], 'example')}, "
+                    f"rows filled to {percent(facts['mean_fill'])}{packed}{labels}{cut_off}."
                 )
     expected = {length: facts.get("expected_masks") for length, facts in manifest["examples"]["train"].items()}
     for length, masks in expected.items():
         if masks and masks["predictions"]:
             yield (
-                f"Masks of an epoch at length {length}, at a share of {masks['masked_share']:.0%}: about "
-                f"{masks['predictions']:,.0f} tokens to predict, {masks['mask']:,.0f} as [MASK], "
-                f"{masks['random']:,.0f} as another token, {masks['unchanged']:,.0f} unchanged."
+                f"Masks of an epoch at length {length}{in_passes(manifest)}, at a share of "
+                f"{percent(masks['masked_share'])}: about {counted(masks['predictions'], 'token')} to predict, "
+                f"{masks['mask']:,} as [MASK], {masks['random']:,} as another token, {masks['unchanged']:,} unchanged."
             )
     if not manifest["next_sentence"]:
         yield "The examples are chunks of full sentences, without next-sentence prediction."
@@ -360,7 +394,10 @@ def summary_lines(manifest: dict[str, Any]) -> Iterator[str]:
     wanted = manifest["settings"]["next_sentence_prob"]
     if any(single.values()) and wanted < 1:
         chunks = ", ".join(f"{number:,} at length {length}" for length, number in single.items())
+        if manifest["documents"]["held_out"]:
+            chunks += ", training and held-out part together"
         yield (
-            f"A random second part is drawn for {wanted:.0%} of the chunks of two or more sentences, and for every "
-            f"chunk of a single sentence, which has no second part of its own ({chunks})."
+            f"A random second part is drawn for {percent(wanted)} of the chunks of two or more sentences, and for "
+            "every chunk of a single sentence, which has no second part of its own "
+            f"({chunks}{',' * bool(in_passes(manifest))}{in_passes(manifest)})."
         )

@@ -3,6 +3,7 @@
 from typing import Any
 
 from .shards import SPLITS
+from .word_boundaries import JIEBA, PIECES, SPACES
 
 
 def manifest_fault(manifest: dict[str, Any]) -> str | None:
@@ -10,12 +11,18 @@ def manifest_fault(manifest: dict[str, Any]) -> str | None:
     lengths = _at(manifest, "settings", "lengths")
     if not isinstance(lengths, list) or not lengths or not all(_is_count(length) and length for length in lengths):
         return f"settings.lengths={lengths!r}"
+    if len(set(lengths)) < len(lengths):
+        return f"settings.lengths={lengths!r}"
     if not _is_count(size := _at(manifest, "vocabulary", "size")):
         return f"vocabulary.size={size!r}"
-    if not isinstance(boundaries := _at(manifest, "settings", "word_boundaries"), str):
+    if (boundaries := _at(manifest, "settings", "word_boundaries")) not in (PIECES, SPACES, JIEBA):
         return f"settings.word_boundaries={boundaries!r}"
+    if (kind := _at(manifest, "settings", "examples")) not in ("pairs", "chunks"):
+        return f"settings.examples={kind!r}"
     if not isinstance(next_sentence := _at(manifest, "next_sentence"), bool):
         return f"next_sentence={next_sentence!r}"
+    if next_sentence != (kind == "pairs"):
+        return f"next_sentence={next_sentence!r} for settings.examples={kind!r}"
     for split in SPLITS:
         for length in map(str, lengths):
             examples = _at(manifest, "examples", split, length, "examples")
@@ -25,9 +32,6 @@ def manifest_fault(manifest: dict[str, Any]) -> str | None:
             if not isinstance(shards, list) or not all(map(_is_count, shards)) or sum(shards) != examples:
                 return f"examples.{split}.{length}.shards={shards!r} for {examples} examples"
             if not _is_count(packed_rows := _at(manifest, "examples", split, length, "packed_rows")):
-                return f"examples.{split}.{length}.packed_rows={packed_rows!r}"
-            packed_rows = _at(manifest, "examples", split, length, "packed_rows")
-            if not _is_count(packed_rows):
                 return f"examples.{split}.{length}.packed_rows={packed_rows!r}"
     return None
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from .masking import max_predictions
 
+# Pretraining packs rows from this length on unless a phase says otherwise; shorter ones are nearly full as they are.
+PACKED_FROM = 256
 # A row of 512 tokens holds up to eight pairs. More would hardly fill it better, and every slot costs a prediction.
 _TOKENS_PER_PAIR = 64
 

@@ -16,6 +16,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .manifest_check import manifest_fault
 from .open_files import make_room_for_files
+from .shard_check import are_whole_examples, are_whole_rows
 from .shards import EXAMPLE, FORMAT_NAME, FORMAT_VERSION, SPLITS, continued_path, rows_path, shard_paths, token_dtype
 from .word_boundaries import PIECES
 
@@ -37,21 +38,37 @@ class PreparedData:
         self.directory = Path(directory)
         self.manifest = self._read_manifest()
         self.lengths: tuple[int, ...] = tuple(self.manifest["settings"]["lengths"])
+        self._examples: dict[tuple[str, int], ExampleSet] = {}
 
     @cached_property
     def tokenizer(self) -> WordPieceTokenizer:
-        """The tokenizer that the examples were made with."""
-        return WordPieceTokenizer.from_pretrained(self.directory)
+        """The tokenizer that the examples were made with; one of another size raises `InputError`."""
+        tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
+        if tokenizer.vocab_size != self._vocab_size:
+            raise InputError(
+                "`data` must have the vocabulary that it was prepared with; prepare it anew. "
+                f"Received: {str(self.directory)!r}, with {tokenizer.vocab_size:,} tokens in vocab.txt and "
+                f"{self._vocab_size:,} in {MANIFEST}"
+            )
+        return tokenizer
 
     @cached_property
     def token_counts(self) -> np.ndarray:
         """Occurrences of each token in the training documents, int64 (vocab_size,)."""
-        return _open_array(self.directory / TOKEN_COUNTS)
+        path = self.directory / TOKEN_COUNTS
+        counts = _open_array(path)
+        if (counts.dtype, counts.shape) != (np.int64, (self._vocab_size,)) or counts.min() < 0:
+            raise _damaged(path)
+        return counts
 
     @cached_property
     def digest(self) -> str:
         """A digest of the manifest, which lists what the data holds."""
         return hashlib.sha256((self.directory / MANIFEST).read_bytes()).hexdigest()
+
+    @property
+    def _vocab_size(self) -> int:
+        return self.manifest["vocabulary"]["size"]
 
     @property
     def next_sentence(self) -> bool:
@@ -60,8 +77,14 @@ class PreparedData:
 
     @contextlib.contextmanager
     def plain_errors(self) -> Iterator[None]:
-        """Does nothing: opening the data has found what there is to be found; see `RecordData.plain_errors`."""
-        yield
+        """Lets what went wrong inside tf.data over these examples come out as the `InputError` it was."""
+        try:
+            yield
+        except Exception:
+            for examples in self._examples.values():
+                if examples.failure:
+                    raise examples.failure from None
+            raise
 
     def count(self, split: str, length: int) -> int:
         """Returns the number of examples of a split, `"train"` or `"held_out"`, at a length."""
@@ -72,7 +95,12 @@ class PreparedData:
         return int(self._facts(split, length)["packed_rows"])
 
     def examples(self, split: str, length: int) -> "ExampleSet":
-        """Opens the examples of a split at a length; none at all raise `InputError`."""
+        """Opens the examples of a split at a length, once; none at all raise `InputError`."""
+        if (split, length) not in self._examples:
+            self._examples[split, length] = self._opened(split, length)
+        return self._examples[split, length]
+
+    def _opened(self, split: str, length: int) -> "ExampleSet":
         facts = self._facts(split, length)
         if not facts["examples"]:
             raise InputError(
@@ -86,7 +114,7 @@ class PreparedData:
             counts=facts["shards"],
             packed_rows=facts["packed_rows"],
             next_sentence=self.next_sentence,
-            dtype=np.dtype(token_dtype(self.manifest["vocabulary"]["size"])),
+            vocab_size=self._vocab_size,
             pad_token_id=self.tokenizer.pad_token_id,
             with_boundaries=self.manifest["settings"]["word_boundaries"] != PIECES,
         )
@@ -112,7 +140,8 @@ class PreparedData:
                 f"`data` must be a directory that `keras-bert prepare` wrote. Received: {str(self.directory)!r}, "
                 f"which has no {MANIFEST} of one"
             )
-        if (version := manifest.get("format_version")) != FORMAT_VERSION:
+        version = manifest.get("format_version")
+        if type(version) is not int or version != FORMAT_VERSION:
             raise InputError(
                 f"`data` must be of format {FORMAT_VERSION}, the one of this keras_bert_impl; prepare it anew. "
                 f"Received: {str(self.directory)!r} of format {version!r}"
@@ -131,9 +160,10 @@ class ExampleSet:
         length: tokens of a row, padding counted.
         packed_rows: number of packed rows that hold all examples.
         next_sentence: whether there is a next-sentence label to learn.
+        failure: the last `InputError` that reading rows raised.
 
     Raises:
-        InputError: if a shard is missing or was cut short.
+        InputError: if a shard is missing or cut short, or its numbers do not fit one another.
     """
 
     def __init__(
@@ -145,12 +175,13 @@ class ExampleSet:
         counts: list[int],
         packed_rows: int,
         next_sentence: bool,
-        dtype: np.dtype,
+        vocab_size: int,
         pad_token_id: int,
         with_boundaries: bool = False,
     ):
         self.directory, self.split, self.length = directory, split, length
-        self.pad_token_id = pad_token_id
+        self.vocab_size, self.pad_token_id = vocab_size, pad_token_id
+        self.failure: InputError | None = None
         self.packed_rows, self.next_sentence = packed_rows, next_sentence
         self._ends = np.cumsum(counts)
         make_room_for_files(4 * len(counts))
@@ -159,24 +190,26 @@ class ExampleSet:
         for number, count in enumerate(counts):
             tokens_path, examples_path = shard_paths(directory, split, length, number)
             tokens, examples = _open_array(tokens_path), _open_array(examples_path)
-            if (examples.dtype, examples.shape) != (EXAMPLE, (count,)):
+            if not are_whole_examples(examples, count, length):
                 raise _damaged(examples_path)
             size = int(examples[-1]["start"]) + int(examples[-1]["length"]) if count else 0
-            if (tokens.dtype, tokens.shape) != (dtype, (size,)):
+            if (tokens.dtype, tokens.shape) != (token_dtype(vocab_size), (size,)):
                 raise _damaged(tokens_path)
             self._tokens.append(tokens)
             self._examples.append(examples)
             bounds_path = rows_path(directory, split, length, number)
             bounds = _open_array(bounds_path)
-            if bounds.dtype != np.int64 or bounds.ndim != 1 or not bounds.size or (bounds[0], bounds[-1]) != (0, count):
+            if not are_whole_rows(bounds, examples, length):
                 raise _damaged(bounds_path)
             self._bounds.append(bounds)
+            path = continued_path(directory, split, length, number)
             if self._continued is not None:
-                path = continued_path(directory, split, length, number)
                 continued = _open_array(path)
                 if (continued.dtype, continued.shape) != (np.bool_, (size,)):
                     raise _damaged(path)
                 self._continued.append(continued)
+            elif path.exists():
+                raise _damaged(path, f"settings.word_boundaries={PIECES!r} does not go with")
         self._row_ends = np.cumsum([bounds.size - 1 for bounds in self._bounds])
         if self._row_ends[-1] != packed_rows:
             raise _damaged(rows_path(directory, split, length, len(counts) - 1))
@@ -210,6 +243,9 @@ class ExampleSet:
             `token_ids`, `segment_ids`, `padding_mask` (1 = real), int32 (rows, length);
             `next_sentence_labels` int32 (rows,); `example_ids` uint64 (rows,). Where word boundaries were stored,
             `continues_word` bool (rows, length): tokens that continue the word of the token before them.
+
+        Raises:
+            InputError: if a token is not in the vocabulary.
         """
         indices = np.asarray(indices, np.int64)
         count = indices.size
@@ -225,6 +261,10 @@ class ExampleSet:
             _copy_rows(self._tokens[shard], found, token_ids, places)
             if self._continued is not None:
                 _copy_rows(self._continued[shard], found, continues_word, places)
+        # Without a sign, so that one comparison finds negative ids as well.
+        if token_ids.view(np.uint32).max(initial=0) >= self.vocab_size:
+            self.failure = self._odd_token(token_ids, shards)
+            raise self.failure
         positions = np.arange(self.length)
         real = positions < examples["length"][:, None]
         rows = {
@@ -235,6 +275,14 @@ class ExampleSet:
             "example_ids": examples["id"],
         }
         return rows if self._continued is None else rows | {"continues_word": continues_word}
+
+    def _odd_token(self, token_ids: np.ndarray, shards: np.ndarray) -> InputError:
+        """Returns what to say of the first token that is not in the vocabulary."""
+        row, position = np.argwhere(token_ids.view(np.uint32) >= self.vocab_size)[0]
+        path, _ = shard_paths(self.directory, self.split, self.length, int(shards[row]))
+        return _damaged(
+            path, f"has the token id {token_ids[row, position]} for a vocabulary of {self.vocab_size:,} tokens"
+        )
 
 
 def _copy_rows(source: np.ndarray, found: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
@@ -251,5 +299,5 @@ def _open_array(path: Path) -> np.ndarray:
         raise _damaged(path) from None
 
 
-def _damaged(path: Path) -> InputError:
-    return InputError(f"`data` must be whole; prepare it anew. Received: {str(path)!r}, which is missing or cut short")
+def _damaged(path: Path, what: str = "is missing, cut short or altered") -> InputError:
+    return InputError(f"`data` must be whole; prepare it anew. Received: {str(path)!r}, which {what}")

@@ -56,6 +56,6 @@ class RecordCounts:
         }
 
 
-def mask_facts(masked: float, replaced: float, kept: float) -> dict[str, Any]:
+def mask_facts(masked: int, replaced: int, kept: int) -> dict[str, Any]:
     """Returns how many tokens are to be predicted, by what stands in their place."""
     return {"predictions": masked + replaced + kept, "mask": masked, "random": replaced, "unchanged": kept}

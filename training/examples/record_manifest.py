@@ -7,8 +7,9 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import PrepareConfig
 from ..corpus.input_files import SourceFile
-from ..corpus.wording import counted
-from .manifest import NAMES, recorded_settings
+from ..corpus.wording import counted, percent
+from .manifest import NAMES, in_passes, recorded_settings
+from .masking import max_predictions
 
 RECORDS_FORMAT_NAME, RECORDS_FORMAT_VERSION = "keras_bert_impl TFRecord files", 1
 # Of prepared data only.
@@ -25,7 +26,8 @@ def make_record_manifest(manifest: dict[str, Any], records: dict[str, Any]) -> d
     """
     examples = {
         split: {
-            length: {name: fact for name, fact in facts.items() if name not in _OF_SHARDS} | records[split][length]
+            length: {name: fact for name, fact in facts.items() if name not in _OF_SHARDS}
+            | _with_most_predictions(records[split][length], length, manifest["settings"])
             for length, facts in of_split.items()
         }
         for split, of_split in manifest["examples"].items()
@@ -34,26 +36,51 @@ def make_record_manifest(manifest: dict[str, Any], records: dict[str, Any]) -> d
 
 
 def make_reference_manifest(
-    config: PrepareConfig, files: Sequence[SourceFile], facts: dict[str, Any], tokenizer: WordPieceTokenizer
+    config: PrepareConfig,
+    files: Sequence[SourceFile],
+    documents: int,
+    facts: dict[str, Any],
+    tokenizer: WordPieceTokenizer,
 ) -> dict[str, Any]:
     """Returns the manifest of the original's instances.
 
     Args:
         config: the settings.
         files: the text.
+        documents: number of documents with a token.
         facts: per length, of the training records; nothing is held out.
         tokenizer: the vocabulary.
     """
+    settings = recorded_settings(config)
+    facts = {length: _with_most_predictions(of_length, length, settings) for length, of_length in facts.items()}
     return {
         "format": RECORDS_FORMAT_NAME,
         "format_version": RECORDS_FORMAT_VERSION,
-        "settings": recorded_settings(config),
-        "vocabulary": {"size": tokenizer.vocab_size},
+        "settings": settings,
+        "vocabulary": {"size": tokenizer.vocab_size, "lowercase": tokenizer.lowercase},
         "files": [{"path": file.path, "bytes": file.size, "sha256": file.sha256} for file in files],
+        "documents": {"train": documents, "held_out": 0},
         "next_sentence": True,
         "examples": {"train": facts, "held_out": {}},
         "notes": [],
     }
+
+
+def _with_most_predictions(facts: dict[str, Any], length: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Adds the most predictions of a row, which the settings leave open unless they were given."""
+    most = settings["max_predictions"] or max_predictions(int(length), settings["masked_share"])
+    return {**facts, "masks": {"max_predictions": most, **facts["masks"]}}
+
+
+def reference_line(manifest: dict[str, Any]) -> str:
+    """Returns what is said of the original's instances beside `record_lines`."""
+    made = ", ".join(
+        f"{counted(facts['records'], 'instance')} of length {length}"
+        for length, facts in manifest["examples"]["train"].items()
+    )
+    times = counted(manifest["settings"]["epochs"], "time")
+    documents = counted(manifest["documents"]["train"], "document")
+    return f"{documents}, gone through {times}: {made}; nothing is held out."
 
 
 def record_lines(manifest: dict[str, Any]) -> Iterator[str]:
@@ -62,9 +89,12 @@ def record_lines(manifest: dict[str, Any]) -> Iterator[str]:
         for length, facts in of_split.items():
             if facts["records"]:
                 masks = facts["masks"]
-                kinds = ", ".join(f"{masks[kind] / masks['predictions']:.1%} {name}" for kind, name in _KINDS.items())
+                kinds = ", ".join(
+                    f"{percent(masks[kind] / max(1, masks['predictions']), 1)} {name}" for kind, name in _KINDS.items()
+                )
                 yield (
-                    f"Length {length}, {NAMES[split]}: {counted(facts['records'], 'record')}, filled to "
-                    f"{facts['mean_fill']:.0%}, second part random in {facts['random_next_share']:.0%}; "
+                    f"Length {length}, {NAMES[split]}{in_passes(manifest)}: {counted(facts['records'], 'record')}, "
+                    f"filled to {percent(facts['mean_fill'])}, second part random in "
+                    f"{percent(facts['random_next_share'])}; "
                     f"{counted(masks['predictions'], 'token')} to predict: {kinds}."
                 )

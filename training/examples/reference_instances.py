@@ -17,6 +17,7 @@ from typing import NamedTuple
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
+from ..configs import check_seed
 from .pairs import RANDOM_NEXT, SPECIAL_TOKENS, TRUE_NEXT
 from .reference_masking import masked_row, words_to_mask
 
@@ -78,8 +79,7 @@ class ReferenceSettings:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value <= 1:
                 raise InputError(f"`{name}` must be a number from 0 to 1. Received: {name}={value!r}")
-        if type(self.seed) is not int:
-            raise InputError(f"`seed` must be a whole number. Received: seed={self.seed!r}")
+        check_seed(self.seed)  # Python's generator takes a negative one for its opposite.
 
 
 def reference_instances(

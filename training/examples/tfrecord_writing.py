@@ -4,6 +4,7 @@ For other programs. For training here the prepared form is smaller, and draws ne
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ def write_tfrecords(batches: Iterable[Rows], paths: Sequence[str | os.PathLike[s
 
     Raises:
         InputError: if `paths` is a single name, is empty or names a file twice, or a path is no regular file.
+        OSError: if a file cannot be written.
     """
     if isinstance(paths, str | bytes | os.PathLike) or not paths:
         raise InputError(f"`paths` must be a list of files. Received: paths={paths!r}")
@@ -43,12 +45,27 @@ def write_tfrecords(batches: Iterable[Rows], paths: Sequence[str | os.PathLike[s
     with contextlib.ExitStack() as finished:
         temporaries = [finished.enter_context(atomic_path(path)) for path in targets]
         with contextlib.ExitStack() as open_files:
-            writers = [open_files.enter_context(tf.io.TFRecordWriter(str(path))) for path in temporaries]
+            with _system_errors():
+                writers = [open_files.enter_context(tf.io.TFRecordWriter(str(path))) for path in temporaries]
             for rows in batches:
-                for record in encode_rows(rows):
-                    writers[count % len(writers)].write(record)
-                    count += 1
+                with _system_errors():
+                    for record in encode_rows(rows):
+                        writers[count % len(writers)].write(record)
+                        count += 1
+            with _system_errors():
+                open_files.close()
     return count
+
+
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    """Turns what TensorFlow makes of the system's errors back into an `OSError`; only its text has the cause."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        place, _, cause = error.message.rpartition("; ")
+        number = next((number for number in errno.errorcode if os.strerror(number) == cause), errno.EIO)
+        raise OSError(number, cause, place) from error
 
 
 def rows_of_instances(instances: Sequence[ReferenceInstance], settings: ReferenceSettings) -> Iterator[Rows]:

@@ -6,6 +6,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 # Of each block only the commonest unknown words are kept, so that memory does not grow with the text.
 MOST_WORDS = 200
+_SHOWN = 40
 
 
 class UnknownWords:
@@ -33,6 +34,11 @@ class UnknownWords:
         self.words.update(words)
         for word in words:
             self.characters.update(char for char in word if char not in known and char not in inside)
+
+
+def beginning(word: str) -> str:
+    """Returns a word as it is named: the first characters and an ellipsis of a long one."""
+    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
 
 
 def commonest(counts: collections.Counter[str], number: int) -> collections.Counter[str]:

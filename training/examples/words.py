@@ -25,8 +25,9 @@ def continuing_tokens(tokenizer: WordPieceTokenizer) -> np.ndarray:
 def continues_word(rows: dict[str, np.ndarray], ordinary: np.ndarray, continuing: np.ndarray | None) -> np.ndarray:
     """Returns which tokens of rows continue a word, bool (rows, length).
 
-    Where the rows hold `continues_word` (from `prepare --word-boundaries`) it is that. Otherwise the vocabulary
-    says so; a piece that truncation left at the beginning of a part then begins a word.
+    Where the rows hold `continues_word` (from `prepare --word-boundaries`) that says so, otherwise the vocabulary
+    does. No word reaches over a special token, the unknown one among them: what comes after it begins a word, also
+    a piece that truncation left at the beginning of a part.
 
     Args:
         rows: from `ExampleSet.rows`.
@@ -34,10 +35,12 @@ def continues_word(rows: dict[str, np.ndarray], ordinary: np.ndarray, continuing
         continuing: from `continuing_tokens`; not needed where the rows say it.
     """
     if "continues_word" in rows:
-        return rows["continues_word"]
-    if continuing is None:
+        stored = rows["continues_word"]
+    elif continuing is None:
         raise InputError("`continuing_tokens` must be given where the rows have no `continues_word`. Received: None")
-    continues = continuing[rows["token_ids"]]
+    else:
+        stored = continuing[rows["token_ids"]]
+    continues = stored & ordinary
     continues[:, 0] = False
     continues[:, 1:] &= ordinary[:, :-1]
     return continues

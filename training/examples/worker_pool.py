@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from keras_bert_impl.errors import InputError
 
+from ..output_errors import OutputError, writing
 from .block_worker import BlockCounts, BlockSettings, BlockWorker
 from .blocks import Block
 
@@ -48,10 +49,15 @@ def work_through(
 
     Raises:
         StoppedError: if a worker process was ended from outside.
-        OSError: what a worker met while writing.
+        OutputError: what a worker met while writing.
     """
     if workers == 1:
-        yield from map(BlockWorker(settings), blocks)
+        with writing():
+            worker = BlockWorker(settings)
+        for block in blocks:
+            with writing():
+                counts = worker(block)
+            yield counts
         return
     processes = [_start(hold) for _ in range(workers)]
     results: queue.Queue[Any] = queue.Queue()
@@ -102,7 +108,7 @@ def serve() -> None:
     except InputError as error:
         _send(replies, error)
     except OSError as error:
-        _send(replies, OSError(error.errno, error.strerror or str(error)))
+        _send(replies, OutputError(error.errno, error.strerror or str(error)))
     except Exception:
         _send(replies, RuntimeError(f"A worker process failed:\n{traceback.format_exc()}"))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert_impl.training.corpus.wording import counted, size_in_words
+from keras_bert_impl.training.corpus.wording import counted, percent, size_in_words
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 examples"), (1, "1 example"), (2000, "2,000 examples")])
@@ -10,6 +10,17 @@ def test_a_noun_agrees_with_its_number(number: int, said: str):
 
 def test_a_noun_can_have_a_plural_of_its_own():
     assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "said"),
+    [
+        *((0, 0, "0%"), (0.0, 2, "0.00%"), (1, 0, "100%"), (1.0, 1, "100.0%"), (0.5, 0, "50%"), (0.9949, 0, "99%")),
+        *((0.995, 0, "over 99%"), (0.99999, 1, "over 99.9%"), (0.004, 0, "under 1%"), (1e-9, 2, "under 0.01%")),
+    ],
+)
+def test_a_share_is_none_or_all_only_if_it_is(share: float, digits: int, said: str):
+    assert percent(share, digits) == said
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_other_directories_are_refused(tmp_path: Path, kind: str):
         PreparedData(path)
 
 
-@pytest.mark.parametrize("version", [1, 99, None])
-def test_another_format_is_refused(copy: Path, version: int | None):
+@pytest.mark.parametrize("version", [1, 99, None, 2.0])
+def test_another_format_is_refused(copy: Path, version: float | None):
     changed_manifest(copy, format_version=version)
     with pytest.raises(
         InputError, match=rf"`data` must be of format 2, .*; prepare it anew\. Received: '.*' of format {version}"
@@ -187,6 +187,132 @@ def test_a_damaged_shard_is_named(copy: Path, name: str, damage):
     damage(copy / "train" / "16" / name)
     with pytest.raises(InputError, match=rf"`data` must be whole; prepare it anew\. Received: '.*{name}', which is"):
         PreparedData(copy).examples("train", 16)
+
+
+def put(array: np.ndarray, place: object, value: object) -> np.ndarray:
+    array[place] = value
+    return array
+
+
+def of_example(field: str, value: int):
+    def change(examples: np.ndarray) -> np.ndarray:
+        examples[field][3] = value
+        return examples
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rows", lambda bounds: put(bounds, 5, bounds[6])),
+        ("rows", lambda bounds: put(bounds, 5, bounds[6] + 1)),
+        ("rows", lambda bounds: put(bounds, 5, 0)),
+        ("rows", lambda bounds: put(bounds, 3, -7)),
+        ("rows", lambda bounds: put(bounds, 3, 2**62)),
+        ("rows", lambda bounds: bounds[None]),
+        ("rows", lambda bounds: bounds.astype(">i8")),
+        ("examples", of_example("length", 0)),
+        ("examples", of_example("length", 65535)),
+        ("examples", of_example("start", -100)),
+        ("examples", of_example("start", 2**62)),
+        ("examples", of_example("start", 0)),
+        ("examples", of_example("second", 0)),
+        ("examples", of_example("second", 65535)),
+        ("examples", of_example("next_sentence_label", 9)),
+    ],
+)
+@pytest.mark.parametrize("length", [16, 64])
+def test_a_shard_whose_numbers_do_not_fit_is_named(copy: Path, length: int, name: str, change):
+    path = copy / "train" / str(length) / f"00000.{name}.npy"
+    np.save(path, change(np.load(path)))
+    with pytest.raises(InputError, match=rf"`data` must be whole; prepare it anew\. Received: '.*{name}\.npy', which"):
+        PreparedData(copy).examples("train", length)
+
+
+def repacked(folder: Path, sizes_of: list[int]) -> None:
+    """Prepares rows of 128 tokens and gives the first ones other numbers of examples, all others one each."""
+    prepare(toy_config(folder, lengths=(128,)))
+    path = folder / "data" / "train" / "128" / "00000.rows.npy"
+    last = np.load(path)[-1]
+    bounds = np.cumsum([0, *sizes_of])
+    np.save(path, np.concatenate([bounds, np.arange(bounds[-1] + 1, last + 1)]))
+    manifest = json.loads((folder / "data" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["examples"]["train"]["128"]["packed_rows"] = int(bounds.size - 1 + last - bounds[-1])
+    changed_manifest(folder / "data", **manifest)
+
+
+def test_packed_rows_of_too_many_examples_or_tokens_are_refused(tmp_path: Path):
+    repacked(tmp_path, [1])
+    lengths = np.load(tmp_path / "data" / "train" / "128" / "00000.examples.npy")["length"].astype(int)
+    assert len(PreparedData(tmp_path / "data").examples("train", 128)) == lengths.size
+    assert lengths[:2].sum() > 128 and lengths[-3:].sum() <= 128
+    for number, sizes_of in enumerate([[2], [1] * (lengths.size - 3) + [3]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        repacked(folder, sizes_of)
+        with pytest.raises(InputError, match=r"`data` must be whole; .*rows\.npy', which is"):
+            PreparedData(folder / "data").examples("train", 128)
+
+
+@pytest.mark.parametrize("token_id", [65535, "size"])
+def test_a_token_outside_the_vocabulary_is_found_when_it_is_read(copy: Path, token_id: int | str):
+    path = copy / "train" / "16" / "00000.tokens.npy"
+    data = PreparedData(copy)
+    token_id = data.tokenizer.vocab_size if token_id == "size" else token_id
+    starts = np.load(copy / "train" / "16" / "00000.examples.npy")["start"]
+    np.save(path, put(np.load(path), starts[4] + 1, token_id))
+    examples = data.examples("train", 16)
+    examples.rows(np.arange(4))
+    message = (
+        rf"`data` must be whole; prepare it anew\. Received: '.*train/16/00000\.tokens\.npy', which has the token id "
+        rf"{token_id} for a vocabulary of {data.tokenizer.vocab_size} tokens"
+    )
+    with pytest.raises(InputError, match=message):
+        examples.rows([2, 4, 3])
+    with pytest.raises(InputError, match=message), data.plain_errors():
+        raise RuntimeError("what a pipeline made of it")
+
+
+def test_other_errors_come_out_as_they_are(folder: Path):
+    data = PreparedData(folder)
+    data.examples("train", 16).rows([0])
+    with pytest.raises(RuntimeError, match="of another kind"), data.plain_errors():
+        raise RuntimeError("of another kind")
+
+
+def test_another_vocabulary_is_refused(copy: Path):
+    vocabulary = (copy / "vocab.txt").read_text(encoding="utf-8")
+    (copy / "vocab.txt").write_text(vocabulary + "more\n", encoding="utf-8")
+    size = vocabulary.count("\n")
+    with pytest.raises(
+        InputError,
+        match=rf"`data` must have the vocabulary that it was prepared with; prepare it anew\. Received: '.*', "
+        rf"with {size + 1} tokens in vocab\.txt and {size} in manifest\.json",
+    ):
+        PreparedData(copy).examples("train", 16)
+
+
+def test_word_boundaries_that_the_manifest_does_not_have_are_refused(copy: Path):
+    path = copy / "train" / "16" / "00000.continued.npy"
+    np.save(path, np.zeros(np.load(copy / "train" / "16" / "00000.tokens.npy").size, bool))
+    with pytest.raises(
+        InputError,
+        match=r"`data` must be whole; .*continued\.npy', which settings\.word_boundaries='pieces' does not go",
+    ):
+        PreparedData(copy).examples("train", 16)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda counts: counts[:3], lambda counts: counts.astype(float), lambda counts: counts[None], np.negative],
+    ids=["shortened", "float", "two axes", "negative"],
+)
+def test_token_counts_that_do_not_fit_are_named(copy: Path, change):
+    path = copy / "token_counts.npy"
+    np.save(path, change(np.load(path)))
+    with pytest.raises(InputError, match=r"`data` must be whole; .*token_counts\.npy', which is"):
+        _ = PreparedData(copy).token_counts
 
 
 def test_damaged_token_counts_are_named(copy: Path):

@@ -217,7 +217,8 @@ def test_another_seed_gives_other_instances(tokenizer: WordPieceTokenizer):
         ({"dupe_factor": 1.5}, r"`dupe_factor` must be a whole number of at least 1\. Received: dupe_factor=1\.5"),
         ({"masked_share": 2}, r"`masked_share` must be a number from 0 to 1\. Received: masked_share=2"),
         ({"short_seq_prob": "x"}, r"`short_seq_prob` must be a number from 0 to 1\. Received: short_seq_prob='x'"),
-        ({"seed": None}, r"`seed` must be a whole number\. Received: seed=None"),
+        ({"seed": None}, r"`seed` must be a whole number from 0 to 18446744073709551615\. Received: seed=None"),
+        ({"seed": -1}, r"`seed` must be a whole number from 0 to 18446744073709551615\. Received: seed=-1"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict, message: str):

@@ -151,11 +151,34 @@ def test_boundaries_that_came_with_the_rows_go_before_those_of_the_vocabulary():
     rows["token_ids"][:, 10] = UNK
     continues = np.zeros((50, 40), bool)
     continues[:, [2, 3, 4, 9, 10, 11, 12]] = True  # Words of four and five, one token of which is unknown.
+    before = continues.copy()
     chosen = chosen_in(masked(rows | {"continues_word": continues}))
     assert set(chosen[:, 1:5].sum(axis=1)) == {0, 4}
-    assert set(chosen[:, 8:13].sum(axis=1)) == {0, 4}
     assert not chosen[:, 10].any()
     assert (chosen.sum(axis=1) == 6).all()
+    assert np.array_equal(continues, before)
+
+
+@pytest.mark.parametrize("masking", ["whole-word", "n-gram"])
+def test_no_word_reaches_over_an_unknown_token_wherever_its_boundaries_come_from(masking: str):
+    rows = rows_of([40] * 200, 40, unknown=0.1)
+    assert (rows["token_ids"] == UNK).any(axis=1).mean() > 0.9
+    stored = CONTINUING[rows["token_ids"]]
+    # As `prepare` stores a stretch of text, of which the unknown token is a part like any other.
+    stored |= (rows["token_ids"] == UNK) & (np.roll(rows["token_ids"], 1, axis=1) >= 5)
+    pieces, found = masked(rows, masking), masked(rows | {"continues_word": stored}, masking)
+    for name in ("mask_positions", "mask_labels", "mask_weights", "token_ids"):
+        assert np.array_equal(pieces[name], found[name])
+    every = np.zeros((200, 40), bool)
+    every[:, 2:39] = True  # One stretch, cut by the separating and the unknown tokens.
+    chosen = chosen_in(masked(rows | {"continues_word": every}, masking))
+    shares = [
+        marks[part[1:]].mean()
+        for row, marks in zip(rows["token_ids"], chosen, strict=True)
+        for part in np.split(np.arange(40), np.flatnonzero(row < 5))
+        if part.size > 1
+    ]
+    assert set(shares) == {0, 1}
 
 
 def test_a_word_longer_than_the_budget_is_never_masked():
