@@ -144,6 +144,17 @@ def _check_masking(config: Any) -> None:
         _check_max_ngram(config, config.masking)
 
 
+def _check_given_masks(config: Any, masking: str | None) -> None:
+    """Checks settings of masks that may be left open; `masking` is what `max_ngram` has to go with."""
+    if config.masked_share is not None:
+        _check_range(config, "masked_share", 0, 1, low_open=True)
+    if config.masking is not None:
+        _check_word(config, "masking", MASKING_KINDS)
+    if config.max_ngram is not None:
+        _check_range(config, "max_ngram", 1, 10)
+        _check_max_ngram(config, masking)
+
+
 def _check_max_ngram(config: Any, masking: str | None) -> None:
     if masking != "n-gram":
         raise InputError(
@@ -364,13 +375,7 @@ def _check_records(config: PrepareConfig) -> None:
             f"`max_predictions` must be at most the shortest length, {min(config.lengths)}. "
             f"Received: max_predictions={config.max_predictions!r}"
         )
-    if config.masked_share is not None:
-        _check_range(config, "masked_share", 0, 1, low_open=True)
-    if config.masking is not None:
-        _check_word(config, "masking", MASKING_KINDS)
-    if config.max_ngram is not None:
-        _check_range(config, "max_ngram", 1, 10)
-        _check_max_ngram(config, config.masking)
+    _check_given_masks(config, config.masking)
     if config.reference:
         _check_reference(config)
 
@@ -533,10 +538,4 @@ class EvaluateConfig(Settings):
         _check_range(self, "batch_size", 1, _ANY)
         check_seed(self.seed)
         _check_range(self, "examples", 0, _ANY)
-        if self.masked_share is not None:
-            _check_range(self, "masked_share", 0, 1, low_open=True)
-        if self.masking is not None:
-            _check_word(self, "masking", MASKING_KINDS)
-        if self.max_ngram is not None:
-            _check_range(self, "max_ngram", 1, 10)
-            _check_max_ngram(self, "n-gram" if self.masking is None else self.masking)
+        _check_given_masks(self, "n-gram" if self.masking is None else self.masking)

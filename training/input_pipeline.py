@@ -1,6 +1,8 @@
 """From examples to batches for the trainer: where they are unmasked, the masks are drawn here, when they are read."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -94,16 +96,12 @@ def _source(
     if tokenizer is None:
         raise InputError("`tokenizer` must be given for prepared data, to draw its masks. Received: None")
     length, predictions = examples.length, max_predictions(examples.length, masked_share)
-    mask = functools.partial(
-        mask_batch,
-        vocab_size=tokenizer.vocab_size,
-        special_token_ids=tokenizer.special_token_ids,
-        mask_token_id=tokenizer.mask_token_id,
+    mask = mask_function(
+        tokenizer,
         max_predictions=predictions,
         masked_share=masked_share,
         masking=masking,
         max_ngram=max_ngram,
-        continuing_tokens=continuing_tokens(tokenizer),
         seed=seed,
     )
 
@@ -120,6 +118,18 @@ def _source(
         return pack_rows(rows, bounds, pairs=pairs, predictions=predictions, pad_token_id=examples.pad_token_id)
 
     return RowSource(packed_rows, examples.packed_rows, **row_shapes(length, predictions, pairs))
+
+
+def mask_function(tokenizer: WordPieceTokenizer, **settings: Any) -> Callable[..., Rows]:
+    """Returns `mask_batch` for a tokenizer and settings: what is left to give are rows and `epoch`."""
+    return functools.partial(
+        mask_batch,
+        vocab_size=tokenizer.vocab_size,
+        special_token_ids=tokenizer.special_token_ids,
+        mask_token_id=tokenizer.mask_token_id,
+        continuing_tokens=continuing_tokens(tokenizer),
+        **settings,
+    )
 
 
 def _weighted(rows: Rows, next_sentence: bool) -> Rows:

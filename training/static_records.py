@@ -1,6 +1,5 @@
 """Prepared examples as TFRecord files with static masks, the original's form of them."""
 
-import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,13 @@ from keras_bert_impl.progress import progress_bar
 
 from .batches import EVALUATION_EPOCH
 from .configs import PrepareConfig
-from .examples.masking import mask_batch, max_predictions
+from .examples.masking import max_predictions
 from .examples.prepared_data import PreparedData
 from .examples.record_counts import RecordCounts
 from .examples.record_schema import Rows
 from .examples.shards import SPLITS
 from .examples.tfrecord_writing import static_rows, write_tfrecords
-from .examples.words import continuing_tokens
+from .input_pipeline import mask_function
 from .unfinished import Unfinished
 
 # About 60 MB at length 128.
@@ -60,16 +59,12 @@ def record_paths(folder: Path, records: int) -> list[Path]:
 
 def _rows(config: PrepareConfig, data: PreparedData, split: str, length: int, epochs: Iterable[int]) -> Iterator[Rows]:
     tokenizer, masks = data.tokenizer, config.static_masks
-    mask = functools.partial(
-        mask_batch,
-        vocab_size=tokenizer.vocab_size,
-        special_token_ids=tokenizer.special_token_ids,
-        mask_token_id=tokenizer.mask_token_id,
+    mask = mask_function(
+        tokenizer,
         max_predictions=masks["max_predictions"] or max_predictions(length, masks["masked_share"]),
         masked_share=masks["masked_share"],
         masking=masks["masking"],
         max_ngram=masks["max_ngram"],
-        continuing_tokens=continuing_tokens(tokenizer),
         seed=config.seed,
     )
     return static_rows(data.examples(split, length), mask, seed=config.seed, epochs=epochs)

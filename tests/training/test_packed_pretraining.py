@@ -2,10 +2,10 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 from pretraining_runs import MODEL, assert_same_run, lines_of, small_config
+from stopping import Stop
 
 from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig, PrepareConfig
 from keras_bert_impl.training.evaluate import evaluate
@@ -78,19 +78,6 @@ def test_both_phases_learn_and_are_measured_on_unpacked_rows(finished, data):
     assert metrics["held_out"]["256"]["examples"] == PreparedData(data).count("held_out", 256)
     measured = evaluate(EvaluateConfig(model=str(run), data=str(data)))
     assert measured["256"] == pytest.approx(metrics["held_out"]["256"], rel=1e-5)
-
-
-class Stop(keras.callbacks.Callback):
-    """Ends the process' work at a step, as a crash would, without any chance to save."""
-
-    def __init__(self, at):
-        super().__init__()
-        self.at, self.seen = at, 0
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.seen += 1
-        if self.seen == self.at:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import numpy as np
 import pretraining_runs
 import pytest
 from pretraining_runs import assert_same_run, lines_of, small_config
+from stopping import Stop
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
@@ -100,19 +101,6 @@ def test_a_run_that_diverges_says_so_once(prepared, tmp_path):
     pretrain(config, say=said.append)
     warnings = [line for line in said if line.startswith("Warning: the held-out MLM loss is above 3.258")]
     assert len(warnings) == 1 and "lower `learning_rate`" in warnings[0]
-
-
-class Stop(keras.callbacks.Callback):
-    """Ends the process' work at a step, as a crash would, without any chance to save."""
-
-    def __init__(self, at):
-        super().__init__()
-        self.at, self.seen = at, 0
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.seen += 1
-        if self.seen == self.at:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("at", [8, *(pytest.param(at, marks=pytest.mark.slow) for at in (2, 11))])

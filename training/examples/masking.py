@@ -7,11 +7,12 @@ import numpy as np
 
 from keras_bert_impl.errors import InputError
 
+from ..configs import MASKING_KINDS
 from .hashing import as_below, hash_of, mix
 from .word_masking import draw_runs, run_lengths
 from .words import continues_word
 
-TOKEN, WHOLE_WORD, NGRAM = MASKING_KINDS = ("token", "whole-word", "n-gram")
+TOKEN, WHOLE_WORD, NGRAM = MASKING_KINDS
 MASK, KEEP, RANDOM = 0, 1, 2
 MASKED_SHARE = 0.15  # unless told otherwise
 _POSITION_STEP = np.uint64(0x9E3779B97F4A7C15)
