@@ -10,6 +10,16 @@ os.environ.pop("PYTHONWARNINGS", None)  # tests read the warnings of the process
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def own_environment():
+    """The command line sets variables for the processes that it starts; no later test inherits them."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real data and weights; the test is skipped where it is absent."""
