@@ -1,0 +1,28 @@
+"""Settings of every step on the way, as typed data.
+
+No TensorFlow here: the command line builds its options from these classes. Each field's help text is
+its documentation; the defaults are the original BERT's unless the text says otherwise.
+"""
+
+from .evaluate import EvaluateConfig
+from .masking import MASKING_KINDS
+from .prepare import LANGUAGES, MOST_WORKERS, PAIRS_ONLY, REFERENCE_SETTINGS, PrepareConfig
+from .pretrain import DEFAULT_PHASES, PhaseConfig, PretrainConfig
+from .settings import Settings, check_seed
+from .vocab import VocabConfig
+
+__all__ = [
+    "DEFAULT_PHASES",
+    "LANGUAGES",
+    "MASKING_KINDS",
+    "MOST_WORKERS",
+    "PAIRS_ONLY",
+    "REFERENCE_SETTINGS",
+    "EvaluateConfig",
+    "PhaseConfig",
+    "PrepareConfig",
+    "PretrainConfig",
+    "Settings",
+    "VocabConfig",
+    "check_seed",
+]
