@@ -28,9 +28,9 @@ def plan_phases(config: PretrainConfig) -> list[Phase]:
     Raises:
         InputError: if there are fewer steps than phases.
     """
-    if config.steps < len(config.phases):
+    if config.total_steps < len(config.phases):
         raise InputError(
-            f"`steps` must be at least the number of phases, {len(config.phases)}. Received: steps={config.steps}"
+            f"`steps` must be at least the number of phases, {len(config.phases)}. Received: steps={config.total_steps}"
         )
     phases: list[Phase] = []
     share = 0.0
@@ -38,8 +38,8 @@ def plan_phases(config: PretrainConfig) -> list[Phase]:
         first_step = phases[-1].last_step if phases else 0
         share += phase.share
         phases_left = len(config.phases) - index - 1
-        last_step = min(max(round(share * config.steps), first_step + 1), config.steps - phases_left)
-        last_step = last_step if phases_left else config.steps
+        last_step = min(max(round(share * config.total_steps), first_step + 1), config.total_steps - phases_left)
+        last_step = last_step if phases_left else config.total_steps
         batch_size = phase.batch_size or config.batch_size
         phases.append(Phase(index + 1, phase.length, batch_size, first_step, last_step, bool(phase.packed)))
     return phases

@@ -69,7 +69,7 @@ def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
     """Trains through the phases that are not yet done; ends early if a callback says so."""
     best = BestModel(run.save_model, run.earlier)
     board = TensorBoard(run.directory.tensorboard, run.earlier)
-    bar = progress_bar(run.config.steps, "step", "Pretraining", initial=run.step)
+    bar = progress_bar(run.config.total_steps, "step", "Pretraining", initial=run.step)
     narrator = Narrator(
         run.say,
         clear=bar.clear,

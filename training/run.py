@@ -29,13 +29,13 @@ def decided(config: PretrainConfig, replicas: int, data: PretrainingData) -> Pre
         dataclasses.replace(phase, packed=_is_packed(phase, data) if phase.packed is None else phase.packed)
         for phase in config.phases
     )
-    evaluate_every = config.evaluate_every or max(1, config.steps // 10)
+    evaluate_every = config.evaluate_every or max(1, config.total_steps // 10)
     return dataclasses.replace(
         config,
         replicas=replicas,
         phases=phases,
-        warmup_steps=config.steps // 100 if config.warmup_steps is None else config.warmup_steps,
-        log_every=config.log_every or min(100, max(1, config.steps // 200)),
+        warmup_steps=config.total_steps // 100 if config.warmup_steps is None else config.warmup_steps,
+        log_every=config.log_every or min(100, max(1, config.total_steps // 200)),
         evaluate_every=evaluate_every,
         checkpoint_every=config.checkpoint_every or evaluate_every,
     )
@@ -76,7 +76,7 @@ def start_run(
     say: Say,
 ) -> Run:
     """Builds everything under the strategy, then begins the run or restores its last checkpoint."""
-    learning_rate = LinearWarmupDecay(config.learning_rate, config.warmup_steps or 0, config.steps)
+    learning_rate = LinearWarmupDecay(config.learning_rate, config.warmup_steps or 0, config.total_steps)
     with strategy.scope():
         pretrainer = make_model(config, model_config, data)
         trainer = PretrainingTrainer(

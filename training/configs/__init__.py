@@ -6,8 +6,9 @@ its documentation; the defaults are the original BERT's unless the text says oth
 
 from .evaluate import EvaluateConfig
 from .masking import MASKING_KINDS
+from .phases import DEFAULT_PHASES, PhaseConfig
 from .prepare import LANGUAGES, MOST_WORKERS, PAIRS_ONLY, REFERENCE_SETTINGS, PrepareConfig
-from .pretrain import DEFAULT_PHASES, PhaseConfig, PretrainConfig
+from .pretrain import PretrainConfig
 from .settings import Settings, check_seed
 from .vocab import VocabConfig
 
