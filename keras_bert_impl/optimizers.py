@@ -111,7 +111,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         grads = self._clip_gradients(_sum_over_replicas(grads))
         self.apply_reduced(grads, trainable_variables)
 
-    def apply_reduced(self, gradients: list[Any], variables: list[Any] | None = None) -> None:
+    def apply_reduced(self, gradients: list[Any], variables: list[Any] | None = None, *, scale: Any = None) -> None:
         """Takes one step with gradients that are final: no sum over replicas, no scale, no clipping.
 
         For a train step that has done these itself. Under a strategy it is called in each replica,
@@ -122,6 +122,8 @@ class BertAdamW(keras.optimizers.Optimizer):
             variables: the variables; those of the first call when not given.
         """
         variables = list(self._trainable_variables if variables is None else variables)
+        if scale is not None:
+            gradients = [gradient * scale for gradient in gradients]
         with keras.name_scope(self.name):
             if not self.built:
                 self.build(variables)

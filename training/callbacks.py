@@ -141,7 +141,7 @@ class Recorder(AfterSteps):
 
     def _line(self, step: int) -> Line:
         values = {name: float(value) for name, value in self.model.sums.result().items()}
-        if self.model.sums.non_finite_steps() or not math.isfinite(values["loss"]):
+        if self.model.health.non_finite_steps():
             self._refuse_non_finite(step)
         since, at = self._clock or (time.perf_counter(), step)
         seconds = time.perf_counter() - since
@@ -157,8 +157,7 @@ class Recorder(AfterSteps):
         }
 
     def _refuse_non_finite(self, step: int) -> None:
-        # A bad update spoils the weights, so every later step is a bad one too.
-        first = step - max(self.model.sums.non_finite_steps(), 1) + 1
+        first, _ = self.model.health.first_and_last_non_finite_step()
         raise InputError(
             "`learning_rate` or the data made the loss or its gradient infinite or not a number, so the run stopped; "
             "its last checkpoint is sound. "

@@ -24,7 +24,7 @@ def fixed_dropout(
         replica: number of the replica.
         part: number of the micro-batch.
     """
-    key = tf.constant([seed % 2**31, 0x5EED], tf.int64)
+    key = tf.constant([seed - 2**64 if seed >= 2**63 else seed, 0x5EED], tf.int64)  # all 64 bits, as a signed number
     for number in (step, replica, part):
         key = tf.random.experimental.stateless_fold_in(key, tf.cast(number, tf.int64))
     values = tf.random.stateless_uniform((len(states), 2), key, 0, 2**30, tf.int64)

@@ -87,7 +87,7 @@ def start_run(
         )
         optimizer = make_optimizer(config, learning_rate)
         optimizer.build(pretrainer.trainable_variables)
-        trainer.compile(optimizer, steps_per_execution=config.steps_per_execution, jit_compile=False)
+        trainer.compile(optimizer, steps_per_execution=config.steps_per_execution)
     directory.begin(config, model_config, data.digest)
     checkpoints = Checkpoints(directory.checkpoints, pretrainer, optimizer, keep=config.keep_checkpoints)
     step = checkpoints.restore_last()

@@ -12,6 +12,8 @@ NAMES = (
     "nsp_loss_sum",
     "nsp_correct",
     "nsp_weight",
+    "tokens",
+    "examples",
 )
 
 
@@ -35,22 +37,21 @@ def ratios(sums: Any) -> dict[str, Any]:
 class StepSums(keras.metrics.Metric):
     """Adds up the sums of many steps, on every replica its own share.
 
-    One variable of float64 holds them all: one small operation per step, and exact counts. Its last
-    number counts the steps whose loss or gradient was not finite.
+    One variable of float64 holds them all: one small operation per step, and exact counts.
     """
 
     def __init__(self, name: str = "sums", **kwargs: Any) -> None:
         super().__init__(name=name, dtype="float64", **kwargs)
-        self.totals = self.add_variable((len(NAMES) + 1,), initializer="zeros", dtype="float64", name="totals")
+        self.totals = self.add_variable((len(NAMES),), initializer="zeros", dtype="float64", name="totals")
 
-    def update_state(self, sums: tf.Tensor, non_finite: tf.Tensor | float = 0.0) -> None:
-        """Adds one step's sums, a vector in the order of `NAMES`, and this replica's share of a bad step."""
-        self.totals.assign_add(tf.cast(tf.concat([sums, [non_finite]], 0), "float64"))
+    def update_state(self, sums: tf.Tensor) -> None:
+        """Adds one step's sums, a vector in the order of `NAMES`."""
+        self.totals.assign_add(tf.cast(sums, "float64"))
 
     def result(self) -> dict[str, tf.Tensor]:
         """Returns the ratios of what was added since the last reset, over all replicas."""
-        return ratios(tf.unstack(tf.convert_to_tensor(self.totals.value))[:-1])
+        return ratios(tf.unstack(tf.convert_to_tensor(self.totals.value)))
 
-    def non_finite_steps(self) -> int:
-        """Returns the number of steps since the last reset whose loss or gradient was not finite."""
-        return round(float(tf.convert_to_tensor(self.totals.value)[-1]))
+    def counts(self) -> dict[str, float]:
+        """Returns the sums themselves since the last reset, over all replicas, by name."""
+        return dict(zip(NAMES, tf.convert_to_tensor(self.totals.value).numpy().tolist(), strict=True))

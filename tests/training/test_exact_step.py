@@ -233,7 +233,7 @@ def test_without_next_sentence_labels_the_loss_is_that_of_the_masked_tokens(repl
     trainer, logs = make_trainer(replicas), Logs()
     before = weights_of(trainer)
     after = train(trainer, inputs, targets, [logs])
-    assert trainer.sums.non_finite_steps() == 0
+    assert trainer.health.non_finite_steps() == 0
     assert all(line["loss"] == line["mlm_loss"] and np.isfinite(line["loss"]) for line in logs.lines)
     assert np.isnan(logs.lines[0]["nsp_loss"])
     assert all(np.isfinite(values).all() for values in after.values())
@@ -295,4 +295,4 @@ def test_evaluation_counts_tokens_not_batches_and_ignores_weight_0():
 def test_steps_with_a_loss_that_is_not_finite_are_counted(replicas):
     trainer = make_trainer(replicas)
     train(trainer, *make_batches(5, poison_at=2))
-    assert trainer.sums.non_finite_steps() == 3
+    assert trainer.health.non_finite_steps() == 3
