@@ -1,4 +1,4 @@
-"""Two logical CPU devices for the whole process, and small prepared data."""
+"""Four logical CPU devices for the whole process, and small prepared data."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from keras_bert_impl.training.prepare import prepare
 
 # Before anything is computed: later it is too late.
 tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 4
 )
 
 WORDS = "the a cat dog bird fish tree house river stone sees finds takes leaves old young red blue near far".split()

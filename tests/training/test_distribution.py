@@ -29,8 +29,8 @@ def test_a_process_has_one_strategy():
 
 def test_more_replicas_after_tensorflow_has_started_are_refused_with_the_reason():
     tf.constant(1)
-    with pytest.raises(InputError, match=r"`replicas` on a CPU needs a process in which.*replicas=3, with 2 CPU"):
-        make_strategy(3)
+    with pytest.raises(InputError, match=r"`replicas` on a CPU needs a process in which.*replicas=5, with 4 CPU"):
+        make_strategy(5)
 
 
 def test_more_replicas_than_gpus_are_refused(monkeypatch):

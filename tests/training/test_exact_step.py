@@ -1,139 +1,29 @@
 """One update for a global batch, whatever the layout: against a plain eager step with NumPy's AdamW."""
 
+import time
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from exact_steps import BATCH, CLIP, Logs, as_dataset, make_batches, make_trainer, tiny_config, train, weights_of
+from numpy_optimizers import NumpyAdamW, NumpyLamb
 from packed_batches import inputs_of, packed_rows, pair_rows
 
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
-from keras_bert_impl.optimizers import BertAdamW
-from keras_bert_impl.schedules import LinearWarmupDecay
-from keras_bert_impl.training.distribution import make_strategy
+from keras_bert_impl.optimizers import BertAdamW, BertLamb
 from keras_bert_impl.training.exact_step import PretrainingTrainer
+from keras_bert_impl.training.step_health import GROWTH_STEPS, StepHealth
 
-BATCH, LENGTH, PREDICTIONS, STEPS, CLIP = 8, 12, 4, 10, 0.3
-
-
-def tiny_config(dropout=0.0, layers=1, positions=LENGTH):
-    return BertConfig(
-        vocab_size=30,
-        hidden_size=16,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=positions,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        initializer_range=0.2,
-    )
+STEPS = 20
+OPTIMIZERS = {"adamw": (BertAdamW, NumpyAdamW), "lamb": (BertLamb, NumpyLamb)}
 
 
-def make_batches(steps=STEPS, poison_at=None):
-    """Batches with repeated tokens; the first half of the rows has far fewer predictions than the second."""
-    random = np.random.default_rng(3)
-    inputs, targets = [], []
-    for step in range(steps):
-        weights = np.zeros((BATCH, PREDICTIONS), "float32")
-        for row in range(BATCH):
-            weights[row, : 1 if row < BATCH // 2 else PREDICTIONS - row % 2] = 1
-        if step == poison_at:
-            weights[0, 0] = np.inf
-        lengths = random.integers(6, LENGTH + 1, BATCH)
-        mask = (np.arange(LENGTH) < lengths[:, None]).astype("int32")
-        inputs.append(
-            {
-                "token_ids": random.integers(1, 9, (BATCH, LENGTH)).astype("int32") * mask,
-                "segment_ids": (np.arange(LENGTH) >= lengths[:, None] // 2).astype("int32") * mask,
-                "padding_mask": mask,
-                "mask_positions": random.integers(0, 6, (BATCH, PREDICTIONS)).astype("int32"),
-            }
-        )
-        targets.append(
-            {
-                "mask_labels": random.integers(0, 30, (BATCH, PREDICTIONS)).astype("int32"),
-                "mask_weights": weights,
-                "next_sentence_labels": random.integers(0, 2, BATCH).astype("int32"),
-                "next_sentence_weights": np.ones(BATCH, "float32"),
-            }
-        )
-    return inputs, targets
-
-
-def as_dataset(inputs, targets, batch_size=BATCH):
-    def stack(rows):
-        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    dataset = tf.data.Dataset.from_tensor_slices((stack(inputs), stack(targets)))
-    return dataset.batch(batch_size, drop_remainder=True).with_options(options)
-
-
-def make_trainer(
-    replicas=1,
-    micro_batches=1,
-    dropout=0.0,
-    seed=5,
-    steps_per_execution=1,
-    learning_rate=5e-3,
-    config=None,
-    packed=False,
-):
-    with make_strategy(replicas).scope():
-        model = BertPretrainer(config or tiny_config(dropout), seed=11)
-        trainer = PretrainingTrainer(model, seed=seed, micro_batches=micro_batches, packed=packed)
-        optimizer = BertAdamW(LinearWarmupDecay(learning_rate, 3, 20), global_clipnorm=CLIP)
-        optimizer.build(model.trainable_variables)
-        trainer.compile(optimizer, steps_per_execution=steps_per_execution, jit_compile=False)
-    return trainer
-
-
-def train(trainer, inputs, targets, callbacks=()):
-    trainer.fit(as_dataset(inputs, targets), shuffle=False, verbose=0, callbacks=list(callbacks))
-    return weights_of(trainer)
-
-
-def weights_of(trainer):
-    return {variable.path: np.array(variable.value.numpy()) for variable in trainer.pretrainer.weights}
-
-
-class NumpyAdamW:
-    """The original's optimizer, written out: no bias correction, decoupled decay, linear warm-up and decay."""
-
-    def __init__(self, peak, warmup_steps, total_steps):
-        self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
-        self.moments, self.step = {}, 0
-
-    def rate(self):
-        if self.step < self.warmup_steps:
-            return self.peak * self.step / self.warmup_steps
-        return self.peak * (1 - self.step / self.total_steps)
-
-    def update(self, weights, gradients):
-        norm = np.sqrt(sum((g.astype("float64") ** 2).sum() for g in gradients.values()))
-        scale = CLIP / max(norm, CLIP)
-        for path, gradient in gradients.items():
-            gradient = gradient * scale
-            mean, square = self.moments.get(path, (0, 0))
-            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-            self.moments[path] = mean, square
-            step = mean / (np.sqrt(square) + 1e-6)
-            if path.split("/")[-1] not in ("bias", "gamma", "beta"):
-                step = step + 0.01 * weights[path]
-            weights[path] = weights[path] - self.rate() * step
-        self.step += 1
-        return norm
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """Weights after ten steps of one device, eager, on whole batches; and the gradients' norms on the way."""
-    model = BertPretrainer(tiny_config(), seed=11)
-    optimizer = NumpyAdamW(5e-3, 3, 20)
-    norms = []
-    for x, y in zip(*make_batches(), strict=True):
+def eager_steps(optimizer):
+    """Weights after whole batches on one device without any graph; and the gradients' norms on the way."""
+    model, norms = BertPretrainer(tiny_config(), seed=11), []
+    for x, y in zip(*make_batches(STEPS), strict=True):
         with tf.GradientTape() as tape:
             outputs = model({name: tf.constant(value) for name, value in x.items()}, training=True)
             log_probabilities = tf.nn.log_softmax(outputs["mlm_logits"])
@@ -151,25 +41,43 @@ def reference():
     return weights, norms
 
 
+@pytest.fixture(scope="module", params=list(OPTIMIZERS))
+def reference(request):
+    ours, numpy_form = OPTIMIZERS[request.param]
+    return ours, *eager_steps(numpy_form(5e-3, 3, 20, CLIP))
+
+
 def test_clipping_is_active_in_the_reference(reference):
-    assert min(reference[1]) > 2 * CLIP
+    _, _, norms = reference
+    assert min(norms) > 2 * CLIP
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        {"replicas": 1},
-        {"replicas": 2},
-        {"micro_batches": 4},
-        {"replicas": 2, "micro_batches": 2, "steps_per_execution": 4},
-    ],
-    ids=str,
-)
-def test_weights_after_ten_steps_do_not_depend_on_the_layout(reference, layout):
-    weights = train(make_trainer(**layout), *make_batches())
-    assert weights.keys() == reference[0].keys()
-    for path, expected in reference[0].items():
-        np.testing.assert_allclose(weights[path], expected, atol=1e-5, rtol=0, err_msg=path)
+LAYOUTS = [
+    {"replicas": 1},
+    {"replicas": 2, "micro_batches": 2, "steps_per_execution": 5},
+    *(
+        pytest.param(layout, marks=pytest.mark.slow)
+        for layout in (
+            {"replicas": 4, "micro_batches": 2},
+            {"replicas": 2},
+            {"replicas": 4, "steps_per_execution": 5},
+            {"micro_batches": 4, "steps_per_execution": 5},
+            {"micro_batches": 4},
+            {"replicas": 2, "micro_batches": 4},
+            {"xla": True},
+            {"replicas": 2, "micro_batches": 2, "xla": True},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_weights_after_twenty_steps_do_not_depend_on_the_layout(reference, layout):
+    optimizer, expected, _ = reference
+    weights = train(make_trainer(**layout, optimizer=optimizer), *make_batches(STEPS))
+    assert weights.keys() == expected.keys()
+    for path, values in expected.items():
+        np.testing.assert_allclose(weights[path], values, atol=1e-5, rtol=0, err_msg=path)
 
 
 SIZES = [4, 16, 7, 9, 11, 5, 12, 12, 3, 5, 6, 9, 24, 8, 10]
@@ -243,15 +151,6 @@ def test_without_next_sentence_labels_the_loss_is_that_of_the_masked_tokens(repl
     assert values["loss"] == values["mlm_loss"]
 
 
-class Logs(keras.callbacks.Callback):
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.lines.append(logs)
-
-
 def test_step_logs_are_those_of_the_global_batch():
     logs_of_one, logs_of_two = Logs(), Logs()
     train(make_trainer(1), *make_batches(), [logs_of_one])
@@ -291,8 +190,120 @@ def test_evaluation_counts_tokens_not_batches_and_ignores_weight_0():
     assert values[1]["mlm_accuracy"] == pytest.approx(right / weights, rel=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_steps_with_a_loss_that_is_not_finite_are_counted(replicas):
-    trainer = make_trainer(replicas)
-    train(trainer, *make_batches(5, poison_at=2))
-    assert trainer.health.non_finite_steps() == 3
+@pytest.mark.parametrize("layout", [{}, {"replicas": 2, "micro_batches": 2}], ids=str)
+def test_a_step_that_is_not_finite_changes_nothing_but_the_counts(layout):
+    trainer = make_trainer(**layout)
+    batches = make_batches(6, poison_at=2)
+    before = None
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            nonlocal before
+            if batch == 1:
+                before = weights_of(trainer), means_of(trainer)
+            if batch == 2:
+                for old, new in zip(before, (weights_of(trainer), means_of(trainer)), strict=True):
+                    for path in old:
+                        np.testing.assert_array_equal(old[path], new[path], err_msg=path)
+
+    logs = Logs()
+    train(trainer, *batches, [Look(), logs])
+    assert [bool(np.isfinite(line["loss"])) for line in logs.lines] == [True, True, False, True, True, True]
+    assert trainer.health.non_finite_steps() == 1 and trainer.health.first_and_last_non_finite_step() == (3, 3)
+    assert int(trainer.optimizer.iterations.value.numpy()) == 6 and int(trainer.optimizer.skipped.value.numpy()) == 1
+    assert all(np.isfinite(values).all() for values in weights_of(trainer).values())
+    assert np.isfinite(float(trainer.sums.result()["loss"]))
+
+
+def means_of(trainer):
+    variables = trainer.optimizer.variables
+    return {v.path: np.array(v.value.numpy()) for v in variables if v.name not in ("iteration", "skipped")}
+
+
+def test_the_parts_of_a_batch_need_not_be_of_one_size():
+    def weights(micro_batches):
+        trainer = make_trainer(micro_batches=micro_batches)
+        inputs, targets = make_batches(4)
+        options = as_dataset(inputs, targets)
+        trainer.fit(options.unbatch().batch(7), shuffle=False, verbose=0)  # the last one has 4 rows
+        return weights_of(trainer)
+
+    whole, in_parts = weights(1), weights(3)
+    for path, values in whole.items():
+        np.testing.assert_allclose(in_parts[path], values, atol=1e-5, rtol=0, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("mixed_bfloat16", 0.05), pytest.param("mixed_float16", 0.01, marks=pytest.mark.slow)]
+)
+def test_half_precision_learns_what_float32_does(dtype, tolerance):
+    logs, half_logs = Logs(), Logs()
+    train(make_trainer(), *make_batches(), [logs])
+    trainer = make_trainer(dtype=dtype)
+    train(trainer, *make_batches(), [half_logs])
+    for line, half in zip(logs.lines, half_logs.lines, strict=True):
+        assert half["loss"] == pytest.approx(line["loss"], abs=tolerance)
+    assert trainer.health.loss_scale() == (2**15 if dtype == "mixed_float16" else None)
+
+
+@pytest.mark.slow
+def test_a_gradient_that_overflows_float16_halves_the_scale_and_is_not_a_mistake():
+    trainer = make_trainer(dtype="mixed_float16")
+    trainer.health.variable.assign([40, 0, 0, 0, 0])
+    train(trainer, *make_batches(20))
+    scale = trainer.health.loss_scale()
+    assert 2**10 < scale < 2**40
+    assert int(trainer.optimizer.skipped.value.numpy()) == 40 - np.log2(scale)
+    assert trainer.health.non_finite_steps() == 0
+
+
+def test_the_scale_grows_after_many_finite_steps():
+    health = StepHealth(loss_scaling=True)
+    health.variable.assign([15, GROWTH_STEPS - 1, 0, 0, 0])
+    health.update(tf.constant(True), tf.constant(7, tf.int64))
+    assert health.loss_scale() == 2**16
+    health.update(tf.constant(False), tf.constant(8, tf.int64))
+    assert health.loss_scale() == 2**15 and health.non_finite_steps() == 0
+
+
+def test_what_would_be_ignored_or_wrong_is_refused():
+    trainer = PretrainingTrainer(BertPretrainer(tiny_config(), seed=11))
+    for options, message in (
+        (
+            {"optimizer": "adam"},
+            r"`optimizer` must be one of keras_bert_impl\.optimizers; .* Received: optimizer='adam'",
+        ),
+        ({"loss": "mse"}, r"`loss` must be left out: the losses are the trainer's own\. Received: loss='mse'"),
+        ({"metrics": ["accuracy"]}, r"`metrics` must be left out"),
+        ({"jit_compile": True}, r"`jit_compile` must be left out: it fails under replicas; .*xla=True"),
+        ({"steps_per_execution": "auto"}, r"`steps_per_execution` must be a whole number from 1 on\. .*'auto'"),
+        ({"speed": 3}, r"`compile` does not know `speed`"),
+    ):
+        with pytest.raises(InputError, match=message):
+            trainer.compile(**{"optimizer": BertAdamW(1e-3), **options})
+    trainer.compile()
+    with pytest.raises(InputError, match=r"`compile` must be given an `optimizer` before `fit`"):
+        trainer.fit(as_dataset(*make_batches(1)), verbose=0)
+    trainer.compile(BertAdamW(1e-3))
+    with pytest.raises(InputError, match=r"`x` must be a dataset of pairs of inputs and targets, .* tuple of 3"):
+        trainer.fit(as_dataset(*make_batches(1)).map(lambda x, y: (x, y, tf.ones(BATCH))), verbose=0)
+    with pytest.raises(InputError, match=r"`skip_padding` must be False with `xla`"):
+        PretrainingTrainer(BertPretrainer(tiny_config(), seed=11), xla=True, skip_padding=True)
+
+
+def test_waiting_for_input_is_timed():
+    trainer = make_trainer(steps_per_execution=2)
+
+    def late(*batch):
+        return tf.py_function(lambda *values: (time.sleep(0.05), *values)[1:], batch, [value.dtype for value in batch])
+
+    def slowly(x, y):
+        flat = late(*tf.nest.flatten((x, y)))
+        for value, given in zip(flat, tf.nest.flatten((x, y)), strict=True):
+            value.set_shape(given.shape)
+        return tf.nest.pack_sequence_as((x, y), flat)
+
+    trainer.fit(as_dataset(*make_batches(6)).map(slowly), shuffle=False, verbose=0)
+    assert 0.2 < trainer.input_clock.seconds() < 5
+    trainer.input_clock.reset()
+    assert trainer.input_clock.seconds() == 0
