@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.layers.real_tokens import real_slots
 from keras_bert_impl.losses import MLM_EPSILON
 
 from .cross_entropy import cross_entropy
@@ -42,7 +43,7 @@ class PretrainingTrainer(keras.Model):
         micro_batches: int. Parts that a replica's batch is worked through in.
         packed: bool. Whether batches of packed rows may come too. They go through the same layers.
         xla: bool. Whether forward and backward pass are compiled by XLA. Batches must all have one shape.
-        skip_padding: bool. Whether padding is left out of the computation of rows that are not packed. The
+        skip_padding: bool. Whether padding and unused slots of predictions are left out of the computation. The
             shapes of a step then follow its batch, which XLA cannot do.
         **kwargs: passed to `keras.Model`.
 
@@ -77,6 +78,7 @@ class PretrainingTrainer(keras.Model):
         self.xla = xla
         self._packed_form = pretrainer.packed_form() if packed else None
         self._unpadded_form = pretrainer.unpadded_form() if skip_padding else None
+        self._packed_unpadded_form = pretrainer.unpadded_form(packed=True) if skip_padding and packed else None
         self.sums = StepSums()
         self.health = StepHealth(loss_scaling=pretrainer.dtype_policy.name == "mixed_float16")
         self.input_clock = InputClock()
@@ -241,9 +243,10 @@ class PretrainingTrainer(keras.Model):
     def _loss_sums(self, x, y, *, training: bool) -> tuple[tuple[tf.Tensor, tf.Tensor], tf.Tensor]:
         """Returns the two sums of losses, and all sums in the order of `NAMES`."""
         labels, mask_weights = tf.reshape(y["mask_labels"], (-1,)), tf.reshape(y["mask_weights"], (-1,))
-        if self._unpadded_form is not None and "pair_ids" not in x:
-            outputs = self._unpadded_form({**x, "mask_weights": y["mask_weights"]}, training=training)
-            slots = tf.where(mask_weights != 0)[:, 0]
+        unpadded = self._packed_unpadded_form if "pair_ids" in x else self._unpadded_form
+        if unpadded is not None:
+            outputs = unpadded({**x, "mask_weights": y["mask_weights"]}, training=training)
+            slots = real_slots(y["mask_weights"])
             labels, mask_weights = tf.gather(labels, slots), tf.gather(mask_weights, slots)
         else:
             outputs = self.call(x, training=training)

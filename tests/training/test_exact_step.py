@@ -54,12 +54,14 @@ def test_clipping_is_active_in_the_reference(reference):
 
 LAYOUTS = [
     {"replicas": 1},
-    {"replicas": 2, "micro_batches": 2, "steps_per_execution": 5},
+    {"replicas": 2, "micro_batches": 2, "steps_per_execution": 5, "skip_padding": True},
     *(
         pytest.param(layout, marks=pytest.mark.slow)
         for layout in (
             {"replicas": 4, "micro_batches": 2},
             {"replicas": 2},
+            {"replicas": 2, "micro_batches": 2, "steps_per_execution": 5},
+            {"skip_padding": True},
             {"replicas": 4, "steps_per_execution": 5},
             {"micro_batches": 4, "steps_per_execution": 5},
             {"micro_batches": 4},
@@ -110,8 +112,11 @@ def unpacked():
 @pytest.mark.parametrize(
     "layout",
     [
-        {"replicas": 2, "micro_batches": 2},
-        *(pytest.param(layout, marks=pytest.mark.slow) for layout in ({}, {"replicas": 2}, {"micro_batches": 4})),
+        {"replicas": 2, "micro_batches": 2, "skip_padding": True},
+        *(
+            pytest.param(layout, marks=pytest.mark.slow)
+            for layout in ({}, {"replicas": 2}, {"micro_batches": 4}, {"skip_padding": True}, {"xla": True})
+        ),
     ],
     ids=str,
 )

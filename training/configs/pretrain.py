@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_bert_impl.errors import InputError
 
+from .addresses import split_addresses
 from .masking import check_masking, masking_field
 from .phases import DEFAULT_PHASES, PhaseConfig, check_phases, to_phase
 from .settings import ANY, Settings, check_range, check_seed, check_word, setting
@@ -79,7 +80,7 @@ class PretrainConfig(Settings):
         None, help="compile forward and backward pass with XLA; on GPUs when not given, where it saves time"
     )
     skip_padding: bool | None = setting(
-        None, help="leave padding out of the computation of rows that are not packed; except under XLA when not given"
+        None, help="leave padding and unused prediction slots out of the computation; except under XLA when not given"
     )
     non_finite_limit: int = setting(
         10, help="steps of a run whose loss or gradient may be infinite or not a number; they are skipped and counted"
@@ -182,7 +183,14 @@ class PretrainConfig(Settings):
                     )
 
     def _check_layout(self) -> None:
-        if self.cluster is None and self.worker is not None:
+        if self.xla and self.skip_padding:
+            raise InputError(
+                "`skip_padding` must be off with `xla`, which needs fixed shapes. "
+                "Received: skip_padding=True, xla=True"
+            )
+        if self.cluster is not None:
+            split_addresses(self.cluster)
+        elif self.worker is not None:
             raise InputError(f"`worker` must go with `cluster`. Received: worker={self.worker!r}")
         for phase in self.phases:
             batch_size = phase.batch_size or self.batch_size
