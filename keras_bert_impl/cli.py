@@ -13,24 +13,33 @@ import sys
 import threading
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
+from jsonargparse import ArgumentParser, Namespace
 
 import keras_bert_impl
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.command_parser import Parser, options_of, settings_from
+from keras_bert_impl.errors import InputError, StoppedBySignal, WorkerLostError
 from keras_bert_impl.quiet import import_tensorflow, silence_logs
-from keras_bert_impl.settings_text import MODE as SETTINGS_MODE
-from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, Settings, VocabConfig
+from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
 
 EXIT_USER_MISTAKE = 2
+EXIT_WORKER_LOST = 75  # EX_TEMPFAIL of sysexits.h: the same again may go well
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for the user's mistakes, 130 or 143 when stopped."""
+    """Runs one command and returns its exit code: 0; 2 for the user's mistakes; 75 when another machine of a cluster is
+    lost; 130 or 143 when stopped.
+    """
     with _stop_signals() as stopped:
         try:
             _run(sys.argv[1:] if arguments is None else list(arguments))
+        except WorkerLostError as error:
+            print(f"keras-bert: {error}", file=sys.stderr)
+            return EXIT_WORKER_LOST
+        except StoppedBySignal as error:
+            print(f"keras-bert: {error}", file=sys.stderr)
+            return 128 + error.number
         except (Exception, KeyboardInterrupt) as error:
             if stopped:  # libraries turn the interruption into errors of their own
                 print("Interrupted.", file=sys.stderr)
@@ -46,7 +55,7 @@ def _run(arguments: list[str]) -> None:
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        parsed = build_parser().parse_args(_with_beam_as_one_word(arguments))
+        parsed = build_parser().parse_args(_with_recipe_as_config(_with_beam_as_one_word(arguments)))
     except UnicodeDecodeError as error:
         raise InputError(f"`config` must be UTF-8 text. Received: byte {error.start} cannot be read") from error
     options = parsed[parsed.command]
@@ -66,6 +75,22 @@ def _with_beam_as_one_word(arguments: list[str]) -> list[str]:
         return arguments
     place = arguments.index("--beam")
     return [*arguments[:place], f"--beam={arguments[place + 1]}", *arguments[place + 2 :]]
+
+
+def _with_recipe_as_config(arguments: list[str]) -> list[str]:
+    """Puts the settings file of a recipe in its place; what `--config` and options say afterwards stands."""
+    if arguments[:1] != ["pretrain"]:
+        return arguments
+    from keras_bert_impl.training import recipes
+
+    words: list[str] = []
+    rest = iter(arguments)
+    for word in rest:
+        name = next(rest, None) if word == "--recipe" else word.removeprefix("--recipe=")
+        if name is None:
+            raise InputError(f"`recipe` must be one of {', '.join(recipes.names())}. Received: none")
+        words += [word] if name == word else ["--config", str(recipes.path(name))]
+    return words
 
 
 @contextlib.contextmanager
@@ -126,11 +151,11 @@ def say(line: str) -> None:
 def _vocab(options: Namespace) -> None:
     from keras_bert_impl.training.vocab import learn_vocab
 
-    learn_vocab(_settings(VocabConfig, options), say=say)
+    learn_vocab(settings_from(VocabConfig, options), say=say)
 
 
 def _prepare(options: Namespace) -> None:
-    config = _settings(PrepareConfig, options)
+    config = settings_from(PrepareConfig, options)
     if options.beam is not None:
         from keras_bert_impl.training.beam_prepare import prepare_with_beam
 
@@ -144,7 +169,7 @@ def _prepare(options: Namespace) -> None:
 
 
 def _pretrain(options: Namespace) -> None:
-    config = _settings(PretrainConfig, options)
+    config = settings_from(PretrainConfig, options)
     import_tensorflow(options.verbose)
     from keras_bert_impl.training.pretrain import pretrain
 
@@ -152,7 +177,7 @@ def _pretrain(options: Namespace) -> None:
 
 
 def _evaluate(options: Namespace) -> None:
-    config = _settings(EvaluateConfig, options)
+    config = settings_from(EvaluateConfig, options)
     import_tensorflow(options.verbose)
     from keras_bert_impl.training.evaluate import evaluate
 
@@ -261,62 +286,7 @@ def _demo(options: Namespace) -> None:
     run_demo(options.output, inputs=options.input or (), seed=options.seed, steps=options.steps, say=say)
 
 
-# ----------------------------------------------------------------------------------------- the parser
-
-
-class _Parser(ArgumentParser):
-    """Says what is wrong in one sentence instead of printing the usage."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, parser_mode=SETTINGS_MODE, **options)
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        sentence = _one_sentence(message)
-        if re.search(r"is not a setting|not expected|unrecognized arguments", sentence):
-            subcommand = re.search(r"is not a setting of `([\w-]+)`", sentence)
-            known = _settings_of(_subparsers(self)[subcommand[1]] if subcommand else self)
-            sentence += f" Known settings: {', '.join(known)}." if known else ""
-        raise InputError(sentence)
-
-
-def _subparsers(parser: ArgumentParser) -> Any:
-    return next(action.choices for action in parser._actions if action.dest == "command")
-
-
-def _settings_of(parser: ArgumentParser) -> list[str]:
-    service = {"help", "config", "verbose", "version", "command"}
-    names = {action.dest for action in parser._actions if "." not in action.dest} - service
-    return sorted(name for name in names if not name.startswith("print_"))
-
-
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "dict": "a mapping, as JSON",
-    "list": "a list",
-    "NoneType": "null",
-}
-
-
-def _one_sentence(message: str) -> str:
-    """Joins the library's lines into one and says in our words what only a programmer understands."""
-    text = " ".join(message.split())
-    text = re.sub(r"""Parser key ["'](\w+)["']( element \d+)?: ?""", r"`\1`\2: ", text)
-    text = re.sub(r"Does not validate .* Subtypes: \[(.*?)\] Errors: .* Given value: ", _expected_one_of, text)
-    text = re.sub(r"[Ee]xpected an? typing\.Literal\[(.*?)\]", r"must be \1", text)
-    text = re.sub(r"[Ee]xpected an? (?:<class ')?(\w+)(?:'>)?", lambda m: f"must be {_KINDS.get(m[1], m[1])}", text)
-    text = text.replace("Got value: ", "Received: ")
-    text = re.sub(r"Unexpected config:.*", "`config` must be a file that maps settings to values", text)
-    text = re.sub(r"Subcommand '([\w-]+)' does not accept option '([\w.-]+)'", r"`\2` is not a setting of `\1`", text)
-    text = re.sub(rf"\b(?:{'|'.join(COMMANDS)})\.(?=\w)", "", text)
-    return text if text.endswith((".", "?", "!")) else text + "."
-
-
-def _expected_one_of(union: re.Match[str]) -> str:
-    kinds = re.findall(r"<class '(\w+)'>|(\w+)\[", union[1])
-    return f"must be {' or '.join(_KINDS.get(a or b, a or b) for a, b in kinds)}. Received: "
+# ---------------------------------------------------------------------------------- the options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,65 +298,19 @@ class Command:
     run: Callable[[Namespace], None]
 
 
-def _from_settings(settings: type[Settings], positional: Sequence[str] = ()) -> Callable[[ArgumentParser], None]:
-    """Returns a function that gives the parser an option for each field, and `--config` for a file of them."""
-
-    def add_options(parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--config", action=ActionConfigFile, help="YAML or JSON file of settings; options override it"
-        )
-        hints = typing.get_type_hints(settings)
-        for field in dataclasses.fields(settings):  # type: ignore[arg-type]
-            _add_field(parser, field, hints[field.name], field.name in positional)
-
-    return add_options
-
-
-def _add_field(parser: ArgumentParser, field: dataclasses.Field, hint: Any, positional: bool) -> None:
-    many = typing.get_origin(hint) is tuple
-    item = typing.get_args(hint)[0] if many else hint
-    text = field.metadata["help"]
-    if positional:
-        nargs = "+" if many else None
-        parser.add_argument(field.name, type=item, nargs=nargs, help=text, metavar=field.name.rstrip("s").upper())
-        return
-    flag = "--" + field.name.replace("_", "-")
-    required, default = _default(field)
-    if hint is bool:
-        parser.add_argument(flag, action=ActionYesNo(no_prefix="no-"), default=default, help=text)
-    elif many and dataclasses.is_dataclass(item):
-        # Plain mappings: the settings class checks their keys and says which it knows.
-        rows = [{key: value for key, value in entry.to_dict().items() if value is not None} for entry in default]
-        parser.add_argument(flag, type=list[dict[str, Any]], default=rows, help=text)
-    elif many or hint == tuple[int, ...] | None:
-        parser.add_argument(flag, type=item if many else int, nargs="+", default=default, required=required, help=text)
-    else:
-        parser.add_argument(flag, type=hint, default=default, required=required, help=text)
-
-
-def _default(field: dataclasses.Field) -> tuple[bool, Any]:
-    """Returns whether the field must be given, and its default with tuples as the parser's lists."""
-    if field.default is not dataclasses.MISSING:
-        return False, field.default
-    if field.default_factory is not dataclasses.MISSING:
-        return False, list(field.default_factory())
-    return True, None
-
-
-def _settings(cls: type[Any], options: Namespace) -> Any:
-    """Builds the settings object from the parsed options."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    return cls(**{name: options[name] for name in names})
-
-
 def _prepare_options(parser: ArgumentParser) -> None:
-    _from_settings(PrepareConfig, ["inputs"])(parser)
+    options_of(PrepareConfig, ["inputs"])(parser)
     parser.add_argument(
         "--beam",
         type=str,
         metavar="OPTIONS",
         help="run as a pipeline of Apache Beam with these options, such as '--runner=DirectRunner'",
     )
+
+
+def _pretrain_options(parser: ArgumentParser) -> None:
+    options_of(PretrainConfig)(parser)
+    parser.add_argument("--recipe", type=str, metavar="NAME", help="settings that come with the package, by their name")
 
 
 def _fill_mask_options(parser: ArgumentParser) -> None:
@@ -456,10 +380,10 @@ def _demo_options(parser: ArgumentParser) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    "vocab": Command("learn a WordPiece vocabulary, or extend one", _from_settings(VocabConfig, ["inputs"]), _vocab),
+    "vocab": Command("learn a WordPiece vocabulary, or extend one", options_of(VocabConfig, ["inputs"]), _vocab),
     "prepare": Command("turn text into pretraining examples", _prepare_options, _prepare),
-    "pretrain": Command("pretrain BERT on prepared data", _from_settings(PretrainConfig), _pretrain),
-    "evaluate": Command("measure a model on held-out data", _from_settings(EvaluateConfig, ["model"]), _evaluate),
+    "pretrain": Command("pretrain BERT on prepared data", _pretrain_options, _pretrain),
+    "evaluate": Command("measure a model on held-out data", options_of(EvaluateConfig, ["model"]), _evaluate),
     "fill-mask": Command("let a model fill in [MASK]", _fill_mask_options, _fill_mask),
     "convert": Command("write a model in another format, or of another size", _convert_options, _convert),
     "inspect": Command("say what a model, run, data or export is, or draw its attention", _inspect_options, _inspect),
@@ -471,11 +395,12 @@ COMMANDS: dict[str, Command] = {
 
 def build_parser() -> ArgumentParser:
     """Returns the parser of all subcommands; it opens no room but the settings."""
-    parser = _Parser(prog="keras-bert", description=keras_bert_impl.__doc__, allow_abbrev=False)
+    parser = Parser(commands=COMMANDS, prog="keras-bert", description=keras_bert_impl.__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"keras-bert {keras_bert_impl.__version__}")
     subcommands = parser.add_subcommands(dest="command", required=True)
     for name, command in COMMANDS.items():
-        sub = _Parser(description=command.summary[0].upper() + command.summary[1:] + ".", allow_abbrev=False)
+        summary = command.summary[0].upper() + command.summary[1:] + "."
+        sub = Parser(commands=COMMANDS, description=summary, allow_abbrev=False)
         command.add_options(sub)
         sub.add_argument("--verbose", action="store_true", help="show TensorFlow's own log lines too")
         subcommands.add_subcommand(name, sub, help=command.summary)
