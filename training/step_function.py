@@ -1,5 +1,6 @@
 """What Keras' loop calls with an iterator: one or several steps, with the time spent waiting for input."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,11 +64,11 @@ def step_function(
         return {name: strategy.experimental_local_results(logs[name])[0] for name in names}
 
     def timed(take: Callable[[], Any], what: Callable[[Any], Any]) -> Any:
-        before = tf.timestamp()
+        before = _now()
         with tf.control_dependencies([before]):
             taken = take()
         with tf.control_dependencies(tf.nest.flatten(what(taken), expand_composites=True)):
-            after = tf.timestamp()
+            after = _now()
         if clock is not None:
             clock.add(after - before)
         return taken
@@ -110,3 +111,8 @@ def step_function(
         return logs
 
     return function
+
+
+def _now() -> tf.Tensor:
+    # TensorFlow's own clock refuses to work where operations are asked to be deterministic.
+    return tf.numpy_function(time.perf_counter, [], tf.float64)

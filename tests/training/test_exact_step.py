@@ -1,6 +1,9 @@
 """One update for a global batch, whatever the layout: against a plain eager step with NumPy's AdamW."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -154,6 +157,27 @@ def test_without_next_sentence_labels_the_loss_is_that_of_the_masked_tokens(repl
     assert any("token_embedding" in path for path in changed) and not any("nsp_head/bias" in path for path in changed)
     values = trainer.evaluate(as_dataset(inputs, targets), verbose=0, return_dict=True)
     assert values["loss"] == values["mlm_loss"]
+
+
+@pytest.mark.slow
+def test_the_step_works_where_operations_must_be_deterministic():
+    script = (
+        "import tensorflow as tf; tf.config.experimental.enable_op_determinism(); import exact_steps as steps; "
+        "trainer = steps.make_trainer(dropout=0.1, skip_padding=True); "
+        "print(sum(values.sum() for values in steps.train(trainer, *steps.make_batches(3)).values()))"
+    )
+    results = set()
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", f"import keras_bert_impl.config, sys; sys.path.append('tests'); {script}"],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        results.add(done.stdout)
+    assert len(results) == 1
 
 
 def test_step_logs_are_those_of_the_global_batch():

@@ -85,6 +85,9 @@ class PretrainConfig(Settings):
     non_finite_limit: int = setting(
         10, help="steps of a run whose loss or gradient may be infinite or not a number; they are skipped and counted"
     )
+    deterministic: bool = setting(
+        True, help="on GPUs use operations that give the same bits in every run; other ones may be faster"
+    )
     seed: int = setting(1, help="seed of initial values, dropout, order and masks")
     steps_per_execution: int = setting(1, help="steps per call of the compiled function")
     log_every: int | None = setting(
