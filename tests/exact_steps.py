@@ -78,13 +78,16 @@ def make_trainer(
     learning_rate=5e-3,
     config=None,
     packed=False,
+    skip_padding=False,
     dtype="float32",
     optimizer=BertAdamW,
     **options,
 ):
     with make_strategy(replicas).scope():
         model = BertPretrainer(config or tiny_config(dropout), seed=11, dtype=dtype)
-        trainer = PretrainingTrainer(model, seed=seed, micro_batches=micro_batches, packed=packed, **options)
+        trainer = PretrainingTrainer(
+            model, seed=seed, micro_batches=micro_batches, packed=packed, skip_padding=skip_padding, **options
+        )
         made = optimizer(LinearWarmupDecay(learning_rate, 3, 20), global_clipnorm=CLIP)
         made.build(model.trainable_variables)
         trainer.compile(made, steps_per_execution=steps_per_execution)

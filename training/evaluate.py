@@ -41,7 +41,7 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     _check_fit(model, data, lengths, config, masks)
     if isinstance(data, PreparedData):
         say(_describe_masks(masks))
-    trainer = PretrainingTrainer(model, skip_padding=True)
+    trainer = PretrainingTrainer(model)
     trainer.compile()
     results = {}
     for length in lengths:

@@ -43,8 +43,8 @@ class PretrainingTrainer(keras.Model):
         micro_batches: int. Parts that a replica's batch is worked through in.
         packed: bool. Whether batches of packed rows may come too. They go through the same layers.
         xla: bool. Whether forward and backward pass are compiled by XLA. Batches must all have one shape.
-        skip_padding: bool. Whether padding and unused slots of predictions are left out of the computation. The
-            shapes of a step then follow its batch, which XLA cannot do.
+        skip_padding: bool, or None for yes without XLA. Whether padding and unused slots of predictions are
+            left out of the computation. The shapes of a step then follow its batch, which XLA cannot do.
         **kwargs: passed to `keras.Model`.
 
     Call arguments:
@@ -66,12 +66,13 @@ class PretrainingTrainer(keras.Model):
         micro_batches: int = 1,
         packed: bool = False,
         xla: bool = False,
-        skip_padding: bool = False,
+        skip_padding: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if xla and skip_padding:
             raise InputError("`skip_padding` must be False with `xla`, which needs fixed shapes. Received: True")
+        skip_padding = not xla if skip_padding is None else skip_padding
         self.pretrainer = pretrainer
         self.seed = seed
         self.micro_batches = micro_batches
@@ -283,7 +284,9 @@ def _parts_of(batch: Batch, count: int) -> Any:
     """Returns a function from the number of a micro-batch to its rows; a batch of any size is divided."""
     rows = batch[0]["token_ids"].shape[0]
     if rows is not None and rows % count == 0:
-        parts = tf.nest.map_structure(lambda values: tf.reshape(values, (count, -1, *values.shape[1:])), batch)
+        parts = tf.nest.map_structure(
+            lambda values: tf.reshape(values, (count, -1, *keras.ops.shape(values)[1:])), batch
+        )
         return lambda part: tf.nest.map_structure(lambda values: values[part], parts)
 
     def some_rows(part: tf.Tensor) -> Batch:
