@@ -58,7 +58,8 @@ setup(
         "keras_bert_impl": ["py.typed"],
         "keras_bert_impl.attention_picture": ["*.html"],
         "keras_bert_impl.tokenization": ["*.npz"],
-        "keras_bert_impl.training": ["recipes/*.yaml", "*.html"],
+        "keras_bert_impl.training": ["*.html"],
+        "keras_bert_impl.training.recipes": ["*.yaml"],
     },
     install_requires=[
         "tensorflow~=2.20.0",

@@ -21,6 +21,7 @@ NAMES = (
     "prepare_memory",
     "input_pipeline",
     "pretrain_step",
+    "step_lengths",
     "load_checkpoint",
     "agreement",
     "served_answer",

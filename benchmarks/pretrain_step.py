@@ -1,95 +1,86 @@
-"""One whole training step beside KerasHub's (masked LM alone) and beside its own matrix products.
+"""One whole training step beside those of three peers and beside its own matrix products.
 
-4 layers of 256, vocabulary 30522, batch 16 at length 128 without padding, 20 predictions, AdamW, clipping.
+4 layers of 256, vocabulary 30522, 20 predictions, both heads, AdamW, clipping, dropout 0.1 everywhere; batch 16 at
+length 128, a quarter of it padding.
 """
 
-import keras
-import keras_hub
-import numpy as np
+import os
+import sys
+
 import tensorflow as tf
 
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.optimizers import BertAdamW
 from keras_bert_impl.training.exact_step import PretrainingTrainer
+from keras_bert_impl.training.freed_memory import keep_freed_memory
 
 from .row import Row, interleaved
+from .step_batches import VOCABULARY, padded_batch, real_tokens
+from .step_peers import HEADS, HIDDEN, LAYERS, HuggingFaceStep, keras_hub_step, model_garden_step
 
-BATCH, LENGTH, PREDICTIONS, VOCABULARY, HIDDEN, LAYERS = 16, 128, 20, 30522, 256, 4
+ROUNDS = int(os.environ.get("BENCHMARK_ROUNDS", "9"))
+LENGTHS_128 = [64, 68, 73, 77, 81, 85, 90, 94, 98, 102, 107, 111, 115, 119, 124, 128]
+WHAT = "training step 4 x 256, both heads, a quarter padding"
 
 
 def measure() -> list[Row]:
-    rng = np.random.default_rng(0)
-    ids = rng.integers(5, VOCABULARY, (BATCH, LENGTH)).astype("int32")
-    x = {
-        "token_ids": ids,
-        "segment_ids": np.repeat([[0, 1]], LENGTH // 2, axis=1).repeat(BATCH, axis=0).astype("int32"),
-        "padding_mask": np.ones_like(ids),
-        "mask_positions": np.tile(np.arange(PREDICTIONS, dtype="int32") * 6 + 1, (BATCH, 1)),
-    }
-    labels = rng.integers(5, VOCABULARY, (BATCH, PREDICTIONS)).astype("int32")
-    ones = np.ones(labels.shape, "float32")
-    y = {
-        "mask_labels": labels,
-        "mask_weights": ones,
-        "next_sentence_labels": rng.integers(0, 2, BATCH).astype("int32"),
-        "next_sentence_weights": np.ones(BATCH, "float32"),
-    }
-    ours, garden = _ours(x, y), _keras_hub(x, labels, ones)
-    seconds = interleaved([ours, garden, _products()], rounds=9)
+    keep_freed_memory()
+    x, y = padded_batch(LENGTHS_128, 128, 20)
+    peers = [
+        ("its matrix products on real tokens alone", products(x, y), 1.3),
+        ("Model Garden", model_garden_step(x, y, VOCABULARY), 0.8),
+        ("KerasHub, masked LM alone", keras_hub_step(x, y, VOCABULARY), 0.6),
+    ]
+    hugging_face = HuggingFaceStep(x, y, VOCABULARY, threads=os.cpu_count())
+    if hugging_face.why_not:
+        print(f"Hugging Face is left out: {hugging_face.why_not}", file=sys.stderr)
+    else:
+        peers.append(("Hugging Face on PyTorch", hugging_face, 0.4))
+    seconds = interleaved([our_step(x, y), *(step for _, step, _ in peers)], rounds=ROUNDS)
+    if not hugging_face.why_not:
+        hugging_face.end()
     return [
-        Row("training step 4 x 256, both heads", "s", seconds[0], "KerasHub, masked LM alone", seconds[1], 0.75),
-        Row("the same step", "s", seconds[0], "its matrix products alone", seconds[2], 1.3),
+        Row(WHAT, "s", seconds[0], name, theirs, bound)
+        for (name, _, bound), theirs in zip(peers, seconds[1:], strict=True)
     ]
 
 
-def _ours(x, y):
+def our_step(x, y, skip_padding=True):
     model = BertPretrainer.from_preset("mini")
-    trainer = PretrainingTrainer(model)
-    trainer.compile(BertAdamW(1e-4, global_clipnorm=1.0), jit_compile=False)
+    trainer = PretrainingTrainer(model, packed="pair_ids" in x, skip_padding=skip_padding)
+    trainer.compile(BertAdamW(1e-4, global_clipnorm=1.0))
     trainer.optimizer.build(model.trainable_variables)
-    step = tf.function(lambda: trainer.train_step(tf.nest.map_structure(tf.constant, (x, y))))
-    return lambda: step()["loss"].numpy()
+    data = tf.nest.map_structure(tf.constant, (x, y))
+    # A batch of constants would be worked through when the step is compiled.
+    step = tf.function(trainer.train_step)
+    return lambda: step(data)["loss"].numpy()
 
 
-def _keras_hub(x, labels, weights):
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=VOCABULARY, num_layers=LAYERS, num_heads=4, hidden_dim=HIDDEN, intermediate_dim=4 * HIDDEN
-    )
-    head = keras_hub.layers.MaskedLMHead(
-        token_embedding=backbone.token_embedding,
-        intermediate_activation=lambda t: keras.activations.gelu(t, approximate=True),
-        activation=None,
-        name="mlm_head",
-    )
-    inputs = {**backbone.input, "mask_positions": keras.Input((PREDICTIONS,), dtype="int32")}
-    logits = head(backbone(backbone.input)["sequence_output"], mask_positions=inputs["mask_positions"])
-    model = keras.Model(inputs, logits)
-    model.compile(
-        keras.optimizers.AdamW(1e-4, global_clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=False,
-    )
-    return lambda: model.train_on_batch(x, labels, sample_weight=weights)
-
-
-def _products():
-    """All matrix products of the step, forward and both backward ones, at their shapes."""
-    rows, heads = BATCH * LENGTH, BATCH * 4
-    shapes = [(1, rows, HIDDEN, HIDDEN)] * 4 + [(1, rows, HIDDEN, 4 * HIDDEN), (1, rows, 4 * HIDDEN, HIDDEN)]
-    shapes += [(heads, LENGTH, 64, LENGTH), (heads, LENGTH, LENGTH, 64)]
-    shapes = shapes * LAYERS + [(1, BATCH * PREDICTIONS, HIDDEN, HIDDEN), (1, BATCH * PREDICTIONS, HIDDEN, VOCABULARY)]
+def products(x, y):
+    """All matrix products of the step on real tokens and real predictions, forward and both backward ones."""
+    real = real_tokens(x)
+    tokens, predictions = int(real.sum()), int(y["mask_weights"].sum())
+    # Rows of one length that have as many products of positions as these have.
+    length = round(float((real.sum(1) ** 2).mean()) ** 0.5)
+    heads, size = len(real) * HEADS, HIDDEN // HEADS
+    shapes = [(tokens, HIDDEN, HIDDEN)] * 4 + [(tokens, HIDDEN, 4 * HIDDEN), (tokens, 4 * HIDDEN, HIDDEN)]
+    shapes += [(heads, length, size, length), (heads, length, length, size)]
+    shapes = shapes * LAYERS + [(predictions, HIDDEN, HIDDEN), (predictions, HIDDEN, VOCABULARY)]
     operands = [
-        tuple(tf.random.stateless_normal(shape, (n, 1)) for shape in ((b, m, k), (b, k, n_), (b, m, n_)))
-        for n, (b, m, k, n_) in enumerate(shapes)
+        tuple(tf.random.stateless_normal((*batch, *shape), (n, 1)) for shape in ((m, k), (k, n_), (m, n_)))
+        for n, (*batch, m, k, n_) in enumerate(shapes)
     ]
 
     @tf.function
-    def products():
+    def all_products(operands):
         total = 0.0
         for a, b, c in operands:
-            total += tf.matmul(a, b)[0, 0, 0]
-            total += tf.matmul(c, b, transpose_b=True)[0, 0, 0]
-            total += tf.matmul(a, c, transpose_a=True)[0, 0, 0]
+            for product in (
+                tf.matmul(a, b),
+                tf.matmul(c, b, transpose_b=True),
+                tf.matmul(a, c, transpose_a=True),
+            ):
+                total += tf.reshape(product, (-1,))[0]
         return total
 
-    return lambda: products().numpy()
+    return lambda: all_products(operands).numpy()

@@ -1,7 +1,8 @@
-"""Outputs appear whole or not at all: written under a temporary name, then renamed."""
+"""Outputs appear whole or not at all: written under a temporary name, brought to the disk, then renamed."""
 
 import contextlib
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -70,7 +71,11 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
         try:
             temporary.chmod(0o777 & ~_umask())
             yield temporary
+            for content in (*temporary.rglob("*"), temporary):
+                if not content.is_symlink():
+                    to_disk(content)
             _swap_in(temporary, target, replace)
+            to_disk(target.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -95,7 +100,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary = folder / target.name
             yield temporary
             temporary.chmod(0o666 & ~_umask())
+            to_disk(temporary)
             temporary.replace(target)
+            to_disk(target.parent)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -121,9 +128,25 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(target)
+            to_disk(target.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def to_disk(path: Path) -> None:
+    """Returns when a file, or which names a directory holds, would outlive a loss of power, as far as that is known."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # may be written to but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot, for directories
+            raise
+    finally:
+        os.close(handle)
 
 
 def _check_regular(target: Path, path: str | os.PathLike[str]) -> None:

@@ -29,7 +29,7 @@ def progress_bar(total: int | None, unit: str, description: str, initial: int = 
         mininterval=0.2 if terminal else 10,
         maxinterval=1 if terminal else 10,
         file=sys.stderr if terminal else _Lines(),
-        ncols=None if terminal else 100,
+        ncols=None if terminal else 130,
         dynamic_ncols=terminal,
         unit_scale=unit == "byte",
         delay=0.5,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert_impl.training.configs import PhaseConfig, PretrainConfig
+from keras_bert_impl.training.throughput import RATES
 
 MODEL = {
     "hidden_size": 16,
@@ -37,9 +38,9 @@ def small_config(data: Path, run: Path, **changes) -> PretrainConfig:
 
 
 def lines_of(run: Path) -> list[dict]:
-    """The lines of metrics, without the speed."""
+    """The lines of metrics, without the speeds."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{name: value for name, value in line.items() if name != "examples_per_second"} for line in lines]
+    return [{name: value for name, value in line.items() if name not in RATES} for line in lines]
 
 
 def last_state_of(run: Path) -> dict[str, np.ndarray]:

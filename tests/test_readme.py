@@ -1,5 +1,6 @@
 """The README's tour does what it says: its commands are run, in order, in one folder."""
 
+import csv
 import os
 import re
 import shutil
@@ -8,6 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from toy_data import toy_config
+
+from keras_bert_impl import BertPretrainer
+from keras_bert_impl.training.prepare import prepare
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,6 +41,26 @@ def test_the_two_commands_are_targets_of_the_makefile():
 def test_every_file_the_readme_points_to_is_there():
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def training_from_python() -> str:
+    (block,) = (block for block in blocks("python") if "fit(" in block)
+    return block
+
+
+def test_training_from_python_takes_fewer_than_fifteen_lines():
+    assert len([line for line in training_from_python().splitlines() if line.strip()]) < 15
+
+
+@pytest.mark.slow
+def test_training_from_python_runs(tmp_path, monkeypatch):
+    prepare(toy_config(tmp_path, lengths=(128,)))
+    monkeypatch.chdir(tmp_path)
+    exec(training_from_python(), {})
+    epochs = list(csv.DictReader(Path("losses.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(epochs) == 3
+    assert float(epochs[-1]["mlm_loss"]) < float(epochs[0]["mlm_loss"])
+    assert BertPretrainer.from_pretrained("my-model").load_report.complete
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
-"""What happens beside the steps of a run: progress, metrics, evaluation, checkpoints."""
+"""What happens beside the steps of a run: the progress bar, TensorBoard, the best model."""
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,17 +7,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert_impl.errors import InputError
-
-from .metrics_log import MetricsLog
-from .phases import Milestones, Phase
-
 Line = dict[str, Any]
 
 
 def steps_done(optimizer: keras.optimizers.Optimizer) -> int:
     """Returns the number of steps that the optimizer has made, under any strategy."""
     return int(optimizer.iterations.value.numpy())
+
+
+def steps_skipped(optimizer: keras.optimizers.Optimizer) -> int:
+    """Returns the number of steps that the optimizer has not taken, since something was not finite."""
+    return int(optimizer.skipped.value.numpy())
 
 
 class AfterSteps(keras.callbacks.Callback):
@@ -65,104 +63,12 @@ class Progress(AfterSteps):
 
     def show(self, line: Line) -> None:
         """Shows the values of a line beside the bar."""
-        rate = line["examples_per_second"]
-        speed = f", {rate:.0f} examples/s" if rate else ""
-        self.bar.set_postfix_str(f"loss {line['loss']:.3f}, mlm {line['mlm_accuracy']:.1%}{speed}", refresh=False)
-
-
-class Recorder(AfterSteps):
-    """At milestones writes a line of metrics, evaluates, hands the line on and saves, in this order.
-
-    The losses and accuracies of a line are those of all tokens and examples since the line before it.
-
-    Args:
-        phase: the phase that this `fit` is.
-        examples_per_row: how many examples a row of a batch holds.
-        first_step: steps done before this `fit`.
-        milestones: when what is due.
-        log: where lines go.
-        learning_rate: function of the steps done before a step.
-        evaluate: returns held-out metrics; called when an evaluation is due.
-        save: called with the step when a checkpoint is due.
-        listeners: called with every line.
-        tell: called with the lines of steps after which an evaluation is due, also without held-out metrics.
-
-    Raises:
-        InputError: at the first milestone after a loss that is not a finite number, before anything is
-            saved.
-    """
-
-    def __init__(
-        self,
-        *,
-        phase: Phase,
-        examples_per_row: float = 1.0,
-        first_step: int,
-        milestones: Milestones,
-        log: MetricsLog,
-        learning_rate: Callable[[int], float],
-        evaluate: Callable[[], Line],
-        save: Callable[[int], Any],
-        listeners: Sequence[Callable[[Line], Any]] = (),
-        tell: Callable[[Line], None] = lambda line: None,
-    ) -> None:
-        super().__init__(first_step)
-        self.phase = phase
-        self.examples_per_step = phase.batch_size * examples_per_row
-        self.milestones = milestones
-        self.log = log
-        self.learning_rate = learning_rate
-        self.evaluate = evaluate
-        self.save = save
-        self.listeners = listeners
-        self.tell = tell
-        self._previous = first_step
-        self._clock: tuple[float, int] | None = None
-
-    def after(self, step: int, *, end: bool = False) -> None:
-        """Does what is due."""
-        previous, self._previous = self._previous, step
-        due = self.milestones.due(previous, step, end=end) if step > previous else set()
-        if due:
-            line = self._line(step)
-            if "evaluate" in due:
-                line |= {f"held_out_{name}": value for name, value in self.evaluate().items()}
-            self.log.append(line)
-            for listener in self.listeners:
-                listener(line)
-            if "evaluate" in due:
-                self.tell(line)
-            if "save" in due:
-                self.save(step)
-            self.model.sums.reset_state()
-        if due or self._clock is None:
-            # The first execution holds the compilation, evaluations and checkpoints their own time: not counted.
-            self._clock = time.perf_counter(), step
-
-    def _line(self, step: int) -> Line:
-        values = {name: float(value) for name, value in self.model.sums.result().items()}
-        if self.model.health.non_finite_steps():
-            self._refuse_non_finite(step)
-        since, at = self._clock or (time.perf_counter(), step)
-        seconds = time.perf_counter() - since
-        rate = (step - at) * self.examples_per_step / seconds if step > at else None
-        return {
-            "step": step,
-            "phase": self.phase.number,
-            "length": self.phase.length,
-            # What nothing was counted for, next-sentence prediction without labels, is left out.
-            **{name: value for name, value in values.items() if not math.isnan(value)},
-            "learning_rate": self.learning_rate(step - 1),
-            "examples_per_second": rate,
-        }
-
-    def _refuse_non_finite(self, step: int) -> None:
-        first, _ = self.model.health.first_and_last_non_finite_step()
-        raise InputError(
-            "`learning_rate` or the data made the loss or its gradient infinite or not a number, so the run stopped; "
-            "its last checkpoint is sound. "
-            f"Received: step {first}, learning_rate={self.learning_rate(first - 1):.3g}"
-        )
+        shown = [f"loss {line['loss']:.3f}"] if "loss" in line else []
+        if "mlm_accuracy" in line:
+            shown.append(f"mlm {line['mlm_accuracy']:.1%}")
+        if line["examples_per_second"]:
+            shown += [f"{line['examples_per_second']:.0f} examples/s", f"{line['tokens_per_second']:,.0f} tokens/s"]
+        self.bar.set_postfix_str(", ".join(shown), refresh=False)
 
 
 class TensorBoard:

@@ -1,5 +1,6 @@
 """Measuring a model on held-out examples, beside what a unigram model would reach on the same tokens."""
 
+import functools
 import math
 from functools import cached_property
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .batches import rows_taken
+from .distribution import batches_for
 from .exact_step import PretrainingTrainer
 from .examples.masking import TOKEN
 from .examples.unigram import unigram_loss
@@ -44,7 +46,8 @@ class HeldOut:
         self._token_counts = data.token_counts
         examples = data.examples("held_out", length)
         self._examples = rows_taken(len(examples), limit)
-        self._batches, self._steps = evaluation_batches(
+        self._make_batches = functools.partial(
+            evaluation_batches,
             examples,
             batch_size=batch_size,
             limit=limit,
@@ -54,6 +57,7 @@ class HeldOut:
             masking=masking,
             max_ngram=max_ngram,
         )
+        self._batches, self._steps = self._make_batches()
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -79,26 +83,33 @@ class HeldOut:
         return facts
 
     def measure(self, trainer: PretrainingTrainer) -> dict[str, float]:
-        """Returns losses and accuracies over all predicted tokens and all examples.
+        """Returns losses, perplexity and accuracies over all predicted tokens and all examples.
 
         Those of next-sentence prediction are left out if the data has no labels or the model no head for them.
         """
-        values = trainer.evaluate(self._batches, steps=self._steps, verbose=0, return_dict=True)
+        batches = batches_for(trainer.distribute_strategy, lambda part: self._make_batches(part=part)[0])
+        values = trainer.evaluate(batches, steps=self._steps, verbose=0, return_dict=True)
         known = "nsp_majority_share" in self.facts and "nsp_logits" in trainer.pretrainer.output
+        values["mlm_perplexity"] = perplexity(values["mlm_loss"])
         return {name: value for name, value in values.items() if known or not name.startswith("nsp_")}
 
     def full_record(self, trainer: PretrainingTrainer) -> dict[str, Any]:
-        """Returns what `measure` does, the perplexity and the facts, for `metrics.json`."""
+        """Returns what `measure` does and the facts, for `metrics.json`."""
         # A step function made for another length would be traced again for any length, which is slower.
         trainer.make_test_function(force=True)
         values = self.measure(trainer)
         return {
             "mlm_loss": values["mlm_loss"],
             "mlm_accuracy": values["mlm_accuracy"],
-            "mlm_perplexity": math.exp(min(values["mlm_loss"], 700)),
+            "mlm_perplexity": values["mlm_perplexity"],
             **{name: value for name, value in values.items() if name.startswith("nsp_")},
             **self.facts,
         }
+
+
+def perplexity(loss: float) -> float:
+    """Returns the number of tokens among which guessing evenly would have this loss, in nats."""
+    return math.exp(min(loss, 80))  # more is no number of float32, as TensorBoard has them
 
 
 def describe(length: int | str, record: dict[str, Any]) -> str:

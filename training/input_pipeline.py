@@ -10,8 +10,9 @@ import tensorflow as tf
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-from .batches import Rows, RowSource, batches_of_all, batches_of_steps, row_shapes
+from .batches import WHOLE, BatchPart, Rows, RowSource, batches_of_all, batches_of_steps, row_shapes
 from .configs import check_seed
+from .examples.buckets import Buckets
 from .examples.masking import TOKEN, mask_batch, max_predictions
 from .examples.packing import pack_rows, packed_predictions, pairs_per_row
 from .examples.prepared_data import ExampleSet
@@ -24,13 +25,15 @@ def training_batches(
     *,
     batch_size: int,
     seed: int,
-    first_step: int,
     num_steps: int,
+    first_step: int = 0,
     tokenizer: WordPieceTokenizer | None = None,
     masked_share: float = 0.15,
     masking: str = TOKEN,
     max_ngram: int = 3,
     packed: bool = False,
+    bucketed: bool = False,
+    part: BatchPart = WHOLE,
 ) -> tf.data.Dataset:
     """Returns the batches of steps `first_step` to `first_step + num_steps - 1`; see `batches.batches_of_steps`.
 
@@ -40,17 +43,35 @@ def training_batches(
         examples: what to train on.
         batch_size: rows per batch, over all replicas.
         seed: seed of order and masks.
-        first_step: number of the first batch, counted from 0.
         num_steps: number of batches.
+        first_step: number of the first batch, counted from 0.
         tokenizer: the one that prepared data was made with. TFRecord files need none, having their masks already; the
             next three are for prepared data only, too.
         masked_share: share of the tokens to predict.
         masking: `"token"`, `"whole-word"` or `"n-gram"`; see `mask_batch`.
         max_ngram: most words of a run, for `"n-gram"`.
         packed: whether a row holds several examples, as planned when the data was prepared; prepared data only.
+        bucketed: whether rows of similar length share a batch, which is cut to the longest of them: `Buckets` says
+            how. Not with `packed`.
+        part: what one of several machines reads of each batch.
     """
     source = _source(examples, tokenizer, masked_share, masking, max_ngram, seed, packed)
-    return batches_of_steps(source, batch_size=batch_size, seed=seed, first_step=first_step, num_steps=num_steps)
+    if packed and bucketed:
+        raise InputError("`bucketed` must be False for packed rows, which have next to no padding. Received: True")
+    return batches_of_steps(
+        source,
+        batch_size=batch_size,
+        seed=seed,
+        first_step=first_step,
+        num_steps=num_steps,
+        part=part,
+        buckets=buckets_of(examples, batch_size=batch_size, seed=seed) if bucketed else None,
+    )
+
+
+def buckets_of(examples: ExampleSet | TFRecordExamples, *, batch_size: int, seed: int) -> Buckets:
+    """Returns which examples share a batch if those of similar length do; arguments as for `training_batches`."""
+    return Buckets(examples.lengths, length=examples.length, batch_size=batch_size, seed=seed)
 
 
 def evaluation_batches(
@@ -63,6 +84,7 @@ def evaluation_batches(
     masked_share: float = 0.15,
     masking: str = TOKEN,
     max_ngram: int = 3,
+    part: BatchPart = WHOLE,
 ) -> tuple[tf.data.Dataset, int]:
     """Returns (dataset, number of batches): the same examples and masks every time; see `batches.batches_of_all`.
 
@@ -71,10 +93,10 @@ def evaluation_batches(
         batch_size: examples per batch, over all replicas.
         limit: examples taken, chosen by the seed; 0 for all.
         seed: seed of choice and masks.
-        tokenizer, masked_share, masking, max_ngram: as for `training_batches`.
+        tokenizer, masked_share, masking, max_ngram, part: as for `training_batches`.
     """
     source = _source(examples, tokenizer, masked_share, masking, max_ngram, seed)
-    return batches_of_all(source, batch_size=batch_size, limit=limit, seed=seed)
+    return batches_of_all(source, batch_size=batch_size, limit=limit, seed=seed, part=part)
 
 
 def _source(
@@ -109,7 +131,8 @@ def _source(
         return _weighted(mask(examples.rows(numbers), epoch=epochs), examples.next_sentence)
 
     if not packed:
-        return RowSource(masked, len(examples), **row_shapes(length, predictions))
+        slots = functools.partial(max_predictions, share=masked_share)
+        return RowSource(masked, len(examples), slots=slots, **row_shapes(length, predictions))
     pairs, predictions = pairs_per_row(length), packed_predictions(length, masked_share)
 
     def packed_rows(numbers: np.ndarray, epochs: np.ndarray) -> Rows:

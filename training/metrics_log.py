@@ -1,10 +1,11 @@
 """`metrics.jsonl`: one JSON object per logged step, each step once, also after a resume."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
-from keras_bert_impl.atomic import atomic_file
+from keras_bert_impl.atomic import atomic_file, to_disk
 
 
 class MetricsLog:
@@ -22,12 +23,21 @@ class MetricsLog:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
+    def to_disk(self) -> None:
+        """Returns when all lines would outlive a loss of power."""
+        if self.path.exists():
+            to_disk(self.path)
+
     def lines(self) -> list[dict[str, Any]]:
-        """Returns all whole lines; a last one that a killed process left unfinished is passed over."""
+        """Returns all lines before the first one that is not whole, as a kill or a loss of power leaves it."""
         if not self.path.exists():
             return []
-        text = self.path.read_text(encoding="utf-8")
-        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        text = self.path.read_bytes()
+        lines: list[dict[str, Any]] = []
+        with contextlib.suppress(ValueError):  # of JSON and of UTF-8
+            for line in text[: text.rfind(b"\n") + 1].splitlines():
+                lines.append(json.loads(line))
+        return lines
 
     def forget_after(self, step: int) -> list[dict[str, Any]]:
         """Drops the lines of later steps, which a resumed run will write anew; returns those that stay."""

@@ -20,10 +20,13 @@ class Phase:
     first_step: int
     last_step: int
     packed: bool = False
+    bucketed: bool = False
 
 
 def plan_phases(config: PretrainConfig) -> list[Phase]:
-    """Divides the steps by the phases' shares; each phase has at least one step, the last takes the rest.
+    """Divides the steps into phases: as many as each says, or by their shares.
+
+    By shares, each phase has at least one step, and the last takes the rest.
 
     Raises:
         InputError: if there are fewer steps than phases.
@@ -34,14 +37,19 @@ def plan_phases(config: PretrainConfig) -> list[Phase]:
         )
     phases: list[Phase] = []
     share = 0.0
+    last_step = 0
     for index, phase in enumerate(config.phases):
-        first_step = phases[-1].last_step if phases else 0
-        share += phase.share
-        phases_left = len(config.phases) - index - 1
-        last_step = min(max(round(share * config.total_steps), first_step + 1), config.total_steps - phases_left)
-        last_step = last_step if phases_left else config.total_steps
+        first_step = last_step
+        if phase.steps is None:
+            share += phase.share or 0
+            phases_left = len(config.phases) - index - 1
+            last_step = min(max(round(share * config.total_steps), first_step + 1), config.total_steps - phases_left)
+            last_step = last_step if phases_left else config.total_steps
+        else:
+            last_step += phase.steps
         batch_size = phase.batch_size or config.batch_size
-        phases.append(Phase(index + 1, phase.length, batch_size, first_step, last_step, bool(phase.packed)))
+        layout = {"packed": bool(phase.packed), "bucketed": phase.bucketed}
+        phases.append(Phase(index + 1, phase.length, batch_size, first_step, last_step, **layout))
     return phases
 
 

@@ -1,6 +1,8 @@
 """`pretrain`: from prepared data to a model, with everything a run leaves behind."""
 
 import contextlib
+import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,20 +10,33 @@ import keras
 
 from keras_bert_impl.progress import progress_bar
 
-from .callbacks import BestModel, Line, Progress, Recorder, TensorBoard
+from .callbacks import BestModel, Line, Progress, TensorBoard
+from .checkpointing import saved_steps
+from .chief_state import take_from_chief
+from .cluster import find_cluster, place_of_run
 from .configs import PretrainConfig
-from .distribution import make_strategy
+from .disk_space import check_room, plain_full_disk, run_size
+from .distribution import make_deterministic, make_strategy, resolve_replicas
+from .dry_run import dry_run
+from .freed_memory import keep_freed_memory
 from .held_out import HeldOut, describe
-from .input_pipeline import training_batches
 from .metrics_log import MetricsLog
 from .model_choice import PretrainingModel, check_fit, choose_model
 from .narrator import Narrator
+from .performance import describe_peak, flops_of, peak_flops
 from .phases import Milestones, Phase, plan_phases
 from .pretraining_data import open_data
+from .recorder import Recorder
 from .report import write_report
-from .run import Run, Say, decided, examples_per_row, start_run
+from .run import Run, Say, decided, fit_steps, phase_batches, start_run
 from .run_directory import RunDirectory, read_json, write_json
 from .run_lock import sole_trainer
+from .shared_facts import shared_facts
+from .sicknesses import Doctor, Sicknesses, sicknesses_of
+from .stopping import Stopping, stop_after_step
+from .team import assembled
+from .throughput import Throughput
+from .worker_loss import plain_losses
 
 
 def pretrain(
@@ -42,24 +57,42 @@ def pretrain(
         What `metrics.json` in the run directory holds: `steps`, `best_step` and under `held_out`, by length,
         the full held-out evaluation of the best model. The best is the one with the lowest held-out MLM
         loss among the evaluations of the last phase, since losses at different lengths cannot be compared.
+        For a dry run, which writes nothing, what `dry_run.dry_run` returns.
 
     Raises:
         InputError: if settings, data and model do not fit one another, the run directory belongs to another
-            run, or the loss is no longer a finite number.
+            run, the loss is no longer a finite number, or the disk is full.
+        StoppedBySignal: (a `KeyboardInterrupt`) at Ctrl-C or SIGTERM while it trains, once the step in progress has
+            ended and its checkpoint is written; a second one stops at once.
     """
     data = open_data(config.data)
-    strategy = make_strategy(config.replicas)
-    config = decided(config, strategy.num_replicas_in_sync, data)
+    cluster = find_cluster(config.cluster, config.worker, os.environ)
+    config = decided(config, resolve_replicas(config.replicas, len(cluster.addresses) if cluster else 1), data)
     phases = plan_phases(config)
     model_config = choose_model(config, data)
     check_fit(config, model_config, phases, data)
-    directory = RunDirectory(config.run)
-    directory.check(config, model_config, data.digest)
-    if directory.metrics.exists():
-        return _tell_finished(directory, say)
+    with contextlib.ExitStack() as stack:
+        directory = RunDirectory(stack.enter_context(place_of_run(config.run, cluster)))
+        directory.check(config, model_config, data.digest)
+        facts = shared_facts(config, model_config, data.digest)
+        team = stack.enter_context(assembled(cluster, facts, say))
+        stack.enter_context(plain_losses(team))
+        say = team.voice(say)
+        if not config.dry_run and (metrics := team.from_chief(stored_metrics(directory))):
+            return _tell_finished(directory, metrics, say)
+        keep_freed_memory()
+        make_deterministic(config.deterministic)
+        strategy = make_strategy(config.replicas, cluster)
+        if config.dry_run:
+            with data.plain_errors():
+                return dry_run(config, data, directory, phases, model_config, strategy, say)
 
-    with sole_trainer(directory.path):
-        run = start_run(config, data, directory, phases, model_config, strategy, say)
+        may_predict_next_sentence = data.next_sentence or config.init is not None
+        if team.is_chief:
+            check_room(directory.path, run_size(config, model_config, next_sentence=may_predict_next_sentence))
+        stack.enter_context(sole_trainer(directory.path))
+        stack.enter_context(plain_full_disk(directory.path, lambda: saved_steps(directory.checkpoints)))
+        run = start_run(config, data, directory, phases, model_config, strategy, say, team)
         with data.plain_errors():
             train(run, callbacks)
             return finish(run)
@@ -67,21 +100,21 @@ def pretrain(
 
 def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
     """Trains through the phases that are not yet done; ends early if a callback says so."""
-    best = BestModel(run.save_model, run.earlier)
+    best = BestModel(run.save_best, run.earlier)
+    run.checkpoints.best = best.best["step"] if best.best else None
     board = TensorBoard(run.directory.tensorboard, run.earlier)
     bar = progress_bar(run.config.total_steps, "step", "Pretraining", initial=run.step)
-    narrator = Narrator(
-        run.say,
-        clear=bar.clear,
-        vocab_size=run.trainer.pretrainer.config.vocab_size,
-        warmup_steps=run.config.warmup_steps or 0,
-    )
-    with contextlib.closing(bar):
+    narrator = Narrator(run.say, clear=bar.clear)
+    doctor = Doctor(run.say, bar.clear, Sicknesses(**what_is_judged(run)), run.earlier)
+    peak = peak_flops(run.trainer.distribute_strategy, run.config.dtype, run.config.peak_flops)
+    run.say(describe_peak(peak, run.config))
+    with contextlib.closing(bar), stop_after_step(run.team.agreed_stop) as stopping:
         for phase in run.phases:
             if run.step >= phase.last_step:
                 continue
             progress = Progress(bar, run.step)
-            recorder = make_recorder(run, phase, [board.write, best.consider, progress.show], narrator)
+            listeners: list[Callable[[Line], Any]] = [board.write, best.consider, progress.show, doctor]
+            recorder = make_recorder(run, phase, listeners, narrator, stopping, peak=peak)
             train_phase(run, phase, [*callbacks, progress, recorder])
             if run.trainer.stop_training:
                 run.say(f"A callback ended the training after step {run.step}.")
@@ -92,27 +125,19 @@ def train_phase(run: Run, phase: Phase, callbacks: list[keras.callbacks.Callback
     """Trains for the steps of a phase that are left, on the batches of just these steps."""
     step = run.step
     steps_left = phase.last_step - step
-    batches = training_batches(
-        run.data.examples("train", phase.length),
-        batch_size=phase.batch_size,
-        seed=run.config.seed,
-        first_step=step - phase.first_step,
-        num_steps=steps_left,
-        tokenizer=run.data.tokenizer,
-        masked_share=run.config.masked_share,
-        masking=run.config.masking,
-        max_ngram=run.config.max_ngram,
-        packed=phase.packed,
-    )
-    # A step function for every length would be traced for unknown lengths, which is slower.
-    run.trainer.make_train_function(force=True)
-    run.trainer.make_test_function(force=True)
-    # The number of steps must be known: a step tried after the last batch would still count as one.
-    run.trainer.fit(batches, steps_per_epoch=steps_left, shuffle=False, verbose=0, callbacks=callbacks)
+    strategy = run.trainer.distribute_strategy
+    batches = phase_batches(run.config, run.data, phase, strategy, done=step - phase.first_step, steps=steps_left)
+    fit_steps(run.trainer, batches, steps_left, callbacks)
 
 
 def make_recorder(
-    run: Run, phase: Phase, listeners: list[Callable[[Line], Any]], tell: Callable[[Line], None]
+    run: Run,
+    phase: Phase,
+    listeners: list[Callable[[Line], Any]],
+    tell: Callable[[Line], None],
+    stopping: Stopping | None = None,
+    *,
+    peak: float,
 ) -> Recorder:
     """Returns the callback that logs, evaluates and saves in a phase."""
     config = run.config
@@ -128,7 +153,9 @@ def make_recorder(
 
     return Recorder(
         phase=phase,
-        examples_per_row=examples_per_row(run.data, phase),
+        throughput=Throughput(run.trainer.input_clock, flops_of(run.trainer.pretrainer), peak),
+        replicas=run.trainer.distribute_strategy.num_replicas_in_sync,
+        non_finite_limit=config.non_finite_limit,
         first_step=run.step,
         milestones=Milestones(
             log_every=config.log_every or 1,
@@ -138,10 +165,20 @@ def make_recorder(
         log=run.log,
         learning_rate=lambda step: float(run.learning_rate(step)),
         evaluate=evaluate,
-        save=run.checkpoints.save,
+        save=run.save_checkpoint,
+        stopping=stopping,
         listeners=listeners,
         tell=tell,
     )
+
+
+def what_is_judged(run: Run) -> dict[str, int]:
+    """Returns the facts of a run that its sicknesses are judged by."""
+    warmups = [phase.warmup_steps for phase in run.config.phases] + [run.config.warmup_steps]
+    return {
+        "vocab_size": run.trainer.pretrainer.config.vocab_size,
+        "warmup_steps": max(steps or 0 for steps in warmups),
+    }
 
 
 def finish(run: Run) -> dict[str, Any]:
@@ -151,11 +188,14 @@ def finish(run: Run) -> dict[str, Any]:
     if best is None:
         run.say(
             "The data has no held-out documents at the last length, so the model is that of the last step, "
-            f"training MLM loss {lines[-1]['mlm_loss']:.4f}."
+            f"training MLM loss {_last_loss(lines):.4f}."
         )
         run.save_model()
     else:
-        _load_weights(run.trainer.pretrainer, run)
+        if run.team.is_chief:
+            _load_weights(run.trainer.pretrainer, run)
+        weights = {"weights": run.trainer.pretrainer.weights}
+        take_from_chief(run.team, run.trainer.distribute_strategy, weights)
     best_step = best["step"] if best else run.step
     longest = run.trainer.pretrainer.config.max_position_embeddings
     lengths = [length for length in run.data.lengths if run.data.count("held_out", length) and length <= longest]
@@ -166,21 +206,31 @@ def finish(run: Run) -> dict[str, Any]:
         record = held_out[str(length)] = _held_out(run, length, limit=0).full_record(run.trainer)
         run.say(describe(length, record))
     metrics = {"steps": run.step, "best_step": best_step, "held_out": held_out}
-    run.say(write_report(run.directory.report, run.config, lines, metrics))
+    sicknesses = sicknesses_of(lines, **what_is_judged(run))
+    run.say(write_report(run.directory.report, run.config, lines, metrics, run.phases, sicknesses))
     write_json(run.directory.metrics, metrics)
     run.say(_where(run.directory, metrics))
     return metrics
 
 
-def _tell_finished(directory: RunDirectory, say: Say) -> dict[str, Any]:
-    metrics = read_json(directory.metrics)
+def stored_metrics(directory: RunDirectory) -> dict[str, Any] | None:
+    """Returns the metrics of a finished run, and None of one that is not finished."""
+    return read_json(directory.metrics) if directory.metrics.exists() else None
+
+
+def _tell_finished(directory: RunDirectory, metrics: dict[str, Any], say: Say) -> dict[str, Any]:
     say(f"Run {str(directory.path)!r} is finished; its stored metrics:")
     for length, record in metrics["held_out"].items():
         say(describe(length, record))
-    if not metrics["held_out"]:
-        say(f"Training MLM loss {MetricsLog(directory.metrics_log).lines()[-1]['mlm_loss']:.4f}")
+    if not metrics["held_out"] and (lines := MetricsLog(directory.metrics_log).lines()):
+        say(f"Training MLM loss {_last_loss(lines):.4f}")
     say(_where(directory, metrics))
     return metrics
+
+
+def _last_loss(lines: list[Line]) -> float:
+    """The last training loss; a line has none where every step was skipped."""
+    return next((line["mlm_loss"] for line in reversed(lines) if "mlm_loss" in line), math.nan)
 
 
 def _where(directory: RunDirectory, metrics: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import itertools
-import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,10 @@ from typing import Any
 from keras_bert_impl.atomic import atomic_file
 
 from .configs import PretrainConfig
+from .held_out import perplexity
+from .phases import Phase
+from .sicknesses import label_entropy
+from .throughput import RATES
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _COLUMNS = {
@@ -25,10 +29,23 @@ _COLUMNS = {
     "Predicted tokens": ("predicted_tokens", "{:,}"),
     "Examples": ("examples", "{:,}"),
 }
+_LINE_COLUMNS = {
+    "Examples per second": (RATES[0], "{:,.0f}"),
+    "Real tokens per second": (RATES[1], "{:,.0f}"),
+    "Waiting for input": (RATES[2], "{:.1%}"),
+    "Utilisation": (RATES[3], "{:.1%}"),
+}
 _TRAINING, _HELD_OUT, _PLATEAU = "#7a7f93", "#b3261e", "#2c6e49"
 
 
-def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: dict[str, Any]) -> str:
+def write_report(
+    path: Path,
+    config: PretrainConfig,
+    lines: Sequence[dict[str, Any]],
+    metrics: dict[str, Any],
+    phases: Sequence[Phase],
+    sicknesses: Sequence[tuple[int, str]] = (),
+) -> str:
     """Writes the report, and returns a sentence that says so, or why there is none.
 
     Args:
@@ -36,6 +53,8 @@ def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, A
         config: the run's configuration.
         lines: of `metrics.jsonl`.
         metrics: of `metrics.json`.
+        phases: of the run.
+        sicknesses: what the run was warned of, with the steps.
     """
     missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
     if missing:
@@ -51,9 +70,12 @@ def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, A
     html = template.render(
         title=f"Pretraining {config.run}",
         summary=_summary(config, lines, metrics),
+        sicknesses=sicknesses,
         best_step=metrics["best_step"],
         columns=columns,
         rows=[[length, *_cells(record, columns)] for length, record in records.items()],
+        phase_columns=list(_LINE_COLUMNS),
+        phases=[_phase_cells(phase, lines) for phase in phases],
         curves=draw_curves(lines),
         settings=list(_settings(config)),
     )
@@ -63,7 +85,7 @@ def write_report(path: Path, config: PretrainConfig, lines: Sequence[dict[str, A
 
 
 def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
-    """Draws losses, accuracies, learning rate and speed over the steps.
+    """Draws losses, perplexity, accuracies, learning rate and speed over the steps.
 
     Args:
         lines: of `metrics.jsonl`.
@@ -89,15 +111,27 @@ def curves_figure(lines: Sequence[dict[str, Any]]) -> Any:
         ("Loss (MLM and NSP)", "loss"),
         ("Learning rate", "learning_rate"),
         ("MLM loss", "mlm_loss", "unigram model", lambda line: line.get("held_out_unigram_loss")),
+        ("Perplexity", "mlm_perplexity", "unigram model", _unigram_perplexity),
         ("MLM accuracy", "mlm_accuracy"),
         ("NSP loss", "nsp_loss", "label shares", _label_entropy),
         ("NSP accuracy", "nsp_accuracy", "commoner label", _majority_share),
-        ("Examples per second", "examples_per_second"),
+        *((title, name) for title, (name, _) in _LINE_COLUMNS.items()),
+        ("Skipped steps", "skipped_steps"),
+        ("Loss scale", "loss_scale"),
     ]
+    # Older runs have no such lines; most skip no step and scale no loss.
+    optional = {name: any(line.get(name) for line in lines) for name in ("mlm_perplexity", *RATES[1:])}
+    optional |= {name: any(line.get(name) for line in lines) for name in ("skipped_steps", "loss_scale")}
+    pictures = [picture for picture in pictures if optional.get(picture[1], True)]
     if all("nsp_loss" not in line for line in lines):  # The whole loss is that of MLM.
         pictures = [picture for picture in pictures if "NSP" not in picture[0]]
     rows = -(-len(pictures) // 2)
-    figure = Figure(figsize=(10, 2.75 * rows), layout="constrained")
+    height = 2.75 * rows
+    figure = Figure(figsize=(10, height))
+    # By hand: a layout that matplotlib works out takes as long as the drawing.
+    figure.subplots_adjust(
+        left=0.065, right=0.985, top=1 - 0.35 / height, bottom=0.5 / height, wspace=0.17, hspace=0.42
+    )
     axes = figure.subplots(rows, 2).flatten()
     for place, picture in itertools.zip_longest(axes, pictures):
         if picture:
@@ -111,9 +145,14 @@ def _majority_share(line: dict[str, Any]) -> float | None:
     return line.get("held_out_nsp_majority_share")
 
 
+def _unigram_perplexity(line: dict[str, Any]) -> float | None:
+    loss = line.get("held_out_unigram_loss")
+    return None if loss is None else perplexity(loss)
+
+
 def _label_entropy(line: dict[str, Any]) -> float | None:
     share = _majority_share(line)
-    return None if share is None else -sum(p * math.log(p) for p in (share, 1 - share) if p > 0)
+    return None if share is None else label_entropy(share)
 
 
 def _draw(
@@ -125,6 +164,8 @@ def _draw(
     plateau_of: Callable[[dict[str, Any]], float | None] = lambda line: None,
 ) -> None:
     axes.set_title(title, loc="left")
+    if name == "mlm_perplexity":  # It begins at the size of the vocabulary.
+        axes.set_yscale("log")
     axes.grid(alpha=0.3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -140,6 +181,8 @@ def _draw(
             ends = [in_phase[end]["step"] for end in (0, -1)]
             label = plateau if plateau not in axes.get_legend_handles_labels()[1] else None
             axes.plot(ends, [values[-1]] * 2, color=_PLATEAU, linestyle="--", linewidth=1.2, label=label)
+    if name in (*RATES, "skipped_steps"):
+        axes.set_ylim(bottom=0)
     if len(axes.get_legend_handles_labels()[1]) > 1:
         # Above the curves, at the end of the title's line.
         axes.legend(
@@ -162,10 +205,26 @@ def _curve(axes: Any, lines: Sequence[dict[str, Any]], name: str, **style: Any) 
 
 
 def _summary(config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: dict[str, Any]) -> str:
-    phases = ", then ".join(f"length {phase.length} for {phase.share:.0%}" for phase in config.phases)
-    rates = [line["examples_per_second"] for line in lines if line["examples_per_second"]]
-    speed = f" Median speed: {sorted(rates)[len(rates) // 2]:.0f} examples per second." if rates else ""
-    return f"{metrics['steps']:,} steps of BERT pretraining on {config.data}: {phases} of the steps.{speed}"
+    said = f"{metrics['steps']:,} steps of BERT pretraining on {config.data}."
+    if tokens := sum(line.get("tokens", 0) for line in lines):
+        examples = sum(line["examples"] for line in lines if "examples" in line)
+        said += f" {examples:,} examples with {tokens:,} real tokens were read, those of skipped steps not counted."
+    replicas = dict.fromkeys(line["replicas"] for line in lines if "replicas" in line)
+    if replicas:
+        said += f" Replicas: {', then '.join(map(str, replicas))}; dtype {config.dtype}."
+    if skipped := max((line.get("skipped_steps", 0) for line in lines), default=0):
+        said += f" Skipped steps, whose loss or gradient was not finite: {skipped:,}."
+    return said
+
+
+def _phase_cells(phase: Phase, lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The plan of a phase and the medians of its lines."""
+    rows = f"{phase.batch_size:,}{' packed' if phase.packed else ''}"
+    cells = [str(phase.number), f"{phase.first_step + 1:,} to {phase.last_step:,}", str(phase.length), rows]
+    for name, form in _LINE_COLUMNS.values():
+        values = [line[name] for line in lines if line["phase"] == phase.number and line.get(name) is not None]
+        cells.append(form.format(statistics.median(values)) if values else "–")
+    return cells
 
 
 def _cells(record: dict[str, Any], columns: Iterable[str]) -> list[str]:

@@ -22,8 +22,16 @@ _FREE = {
     "preset",
     "model",
     "replicas",
+    "cluster",
+    "worker",
     "micro_batches",
     "steps_per_execution",
+    "deterministic",
+    "xla",
+    "skip_padding",
+    "non_finite_limit",
+    "peak_flops",
+    "dry_run",
     "evaluate_every",
     "checkpoint_every",
     "keep_checkpoints",
@@ -104,6 +112,7 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 def _what_matters(config: PretrainConfig) -> dict[str, Any]:
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     values = {name: value for name, value in values.items() if name not in _FREE}
+    values["steps"] = config.total_steps
     values["phases"] = [phase.to_dict() for phase in config.phases]
     values["init"] = str(Path(config.init).resolve()) if config.init else None
     return values

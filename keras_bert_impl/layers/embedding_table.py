@@ -61,7 +61,7 @@ class EmbeddingTable(keras.layers.Layer):
 
     def project(self, inputs):
         """Returns the product of each input vector with each row: `(batch, output_dim)` to `(batch, input_dim)`."""
-        return ops.matmul(inputs, ops.transpose(ops.cast(self.table, inputs.dtype)))
+        return _product_with_rows(inputs, ops.cast(ops.multiply(self.table, 1.0), inputs.dtype))
 
     def compute_output_spec(self, ids):
         return keras.KerasTensor((*ids.shape, self.output_dim), dtype=self.variable_dtype)
@@ -74,3 +74,12 @@ class EmbeddingTable(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "seed": self.seed,
         }
+
+
+@ops.custom_gradient
+def _product_with_rows(inputs, table):
+    def gradient(upstream):
+        # Left alone, the table's gradient comes transposed, and turning it around takes long.
+        return ops.matmul(upstream, table), ops.matmul(ops.transpose(upstream), inputs)
+
+    return ops.matmul(inputs, ops.transpose(table)), gradient

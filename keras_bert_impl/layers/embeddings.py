@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.embedding_table import EmbeddingTable
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.seeds import seed_for
@@ -28,10 +29,12 @@ class Embeddings(keras.layers.Layer):
         token_ids: integer tensor, `(batch, seq_len)`.
         segment_ids: integer tensor, `(batch, seq_len)`.
         position_ids: integer tensor, `(batch, seq_len)`; 0, 1, 2, … along every row when not given.
+        places: integer tensor, `(real_tokens,)` from `RealTokens`: where in the flattened rows the tokens stand that
+            are wanted alone.
         training: bool. Whether to drop out.
 
     Returns:
-        A tensor `(batch, seq_len, hidden_size)` in the compute dtype.
+        A tensor `(batch, seq_len, hidden_size)` in the compute dtype; `(real_tokens, hidden_size)` with `places`.
 
     Raises:
         InputError: if the sequences are longer than the position table, where the length is known.
@@ -68,7 +71,7 @@ class Embeddings(keras.layers.Layer):
         self.position_embedding = self._table(self.max_position_embeddings, "position_embedding")
         self.layer_norm = LayerNorm(self.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm")
         self.layer_norm.build((*token_ids_shape, self.hidden_size))
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = Dropout(
             self.dropout, seed=seed_for(self.seed, "dropout"), dtype=self.dtype_policy, name="dropout"
         )
         self.built = True
@@ -85,13 +88,18 @@ class Embeddings(keras.layers.Layer):
         table.build()
         return table
 
-    def call(self, token_ids, segment_ids, position_ids=None, training=None):
+    def call(self, token_ids, segment_ids, position_ids=None, places=None, training=None):
         self._check_length(token_ids.shape[1])
         if position_ids is None:
             position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
+        if places is not None:
+            position_ids = ops.broadcast_to(position_ids, ops.shape(token_ids))
+            token_ids, segment_ids, position_ids = (
+                ops.take(ops.reshape(ids, (-1,)), places, axis=0) for ids in (token_ids, segment_ids, position_ids)
+            )
         tokens_and_segments = self.token_embedding(token_ids) + self.segment_embedding(segment_ids)
         embedded = tokens_and_segments + self.position_embedding(position_ids)
-        return self.output_dropout(self.layer_norm(embedded), training=training)
+        return self.output_dropout(self.layer_norm(embedded, training=training), training=training)
 
     def _check_length(self, seq_len):
         if seq_len is not None and seq_len > self.max_position_embeddings:
@@ -100,8 +108,10 @@ class Embeddings(keras.layers.Layer):
                 f"Received: seq_len={seq_len}, max_position_embeddings={self.max_position_embeddings}"
             )
 
-    def compute_output_shape(self, token_ids_shape):
-        return (*token_ids_shape, self.hidden_size)
+    def compute_output_spec(self, token_ids, segment_ids, position_ids=None, places=None, training=None):
+        self._check_length(token_ids.shape[1])
+        tokens = token_ids if places is None else places
+        return keras.KerasTensor((*tokens.shape, self.hidden_size), self.compute_dtype)
 
     def get_config(self):
         return {

@@ -3,7 +3,7 @@
 import keras
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.layers.activations import get_activation
+from keras_bert_impl.layers.activations import get_activation, in_training
 from keras_bert_impl.layers.seeds import truncated_normal
 
 
@@ -22,6 +22,7 @@ class FeedForward(keras.layers.Layer):
 
     Call arguments:
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
+        training: bool. Whether a gradient will be taken: then the nonlinearity has one of few passes.
 
     Returns:
         A tensor with the shape of `inputs`.
@@ -44,23 +45,25 @@ class FeedForward(keras.layers.Layer):
         self.seed = seed
 
     def build(self, inputs_shape):
-        self.intermediate = self._dense(self.intermediate_size, "intermediate", get_activation(self.activation))
+        self.intermediate = self._dense(self.intermediate_size, "intermediate")
         self.intermediate.build(inputs_shape)
         self.output_projection = self._dense(inputs_shape[-1], "output")
         self.output_projection.build((*inputs_shape[:-1], self.intermediate_size))
         self.built = True
 
-    def _dense(self, units, name, activation=None):
+    def _dense(self, units, name):
         return keras.layers.Dense(
             units,
-            activation=activation,
             kernel_initializer=truncated_normal(self.initializer_range, self.seed, f"{name}/kernel"),
             dtype=self.dtype_policy,
             name=name,
         )
 
-    def call(self, inputs):
-        return self.output_projection(self.intermediate(inputs))
+    def call(self, inputs, training=None):
+        activation = get_activation(self.activation)
+        if training:
+            activation = in_training(activation)
+        return self.output_projection(activation(self.intermediate(inputs)))
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape

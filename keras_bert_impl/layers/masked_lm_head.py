@@ -26,11 +26,12 @@ class MaskedLMHead(keras.layers.Layer):
         **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
 
     Call arguments:
-        inputs: float tensor, `(batch, seq_len, hidden_size)`.
-        mask_positions: integer tensor, `(batch, predictions)`, each in `[0, seq_len)`.
+        inputs: float tensor, `(batch, seq_len, hidden_size)`; or `(real_tokens, hidden_size)`.
+        mask_positions: integer tensor, `(batch, predictions)`, each in `[0, seq_len)`. Into real tokens: of any shape,
+            numbers of tokens.
 
     Returns:
-        Logits, a float32 tensor `(batch, predictions, vocab_size)` whatever the compute dtype.
+        Logits, a float32 tensor `(*mask_positions.shape, vocab_size)` whatever the compute dtype.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1, task 1.
@@ -75,7 +76,7 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, inputs, mask_positions):
         transformed = self.layer_norm(self.dense(vectors_at(inputs, mask_positions)))
         logits = ops.cast(self.token_embedding.project(transformed), "float32")
-        logits = logits + ops.cast(self.bias, "float32")
+        logits = ops.add(logits, ops.cast(self.bias, "float32"))
         return ops.reshape(logits, (*ops.shape(mask_positions), self.token_embedding.input_dim))
 
     def compute_output_spec(self, inputs, mask_positions):

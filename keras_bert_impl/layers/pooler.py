@@ -17,11 +17,12 @@ class Pooler(keras.layers.Layer):
         **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
 
     Call arguments:
-        inputs: float tensor, `(batch, seq_len, hidden_size)`.
-        positions: integer tensor, `(batch, pairs)`; where the `[CLS]` of each pair in a packed row stands.
+        inputs: float tensor, `(batch, seq_len, hidden_size)`; or `(real_tokens, hidden_size)`, with `positions`.
+        positions: integer tensor, `(batch, pairs)`; where the `[CLS]` of each pair in a packed row stands. Into real
+            tokens: of any shape, the number of each `[CLS]` among them.
 
     Returns:
-        A tensor `(batch, hidden_size)` in the dtype of `inputs`; `(batch, pairs, hidden_size)` with `positions`.
+        A tensor `(batch, hidden_size)` in the dtype of `inputs`; `(*positions.shape, hidden_size)` with `positions`.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1, task 2.
@@ -33,7 +34,7 @@ class Pooler(keras.layers.Layer):
         self.seed = seed
 
     def build(self, inputs_shape):
-        batch, _, hidden_size = inputs_shape
+        hidden_size = inputs_shape[-1]
         self.dense = keras.layers.Dense(
             hidden_size,
             activation="tanh",
@@ -41,7 +42,7 @@ class Pooler(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="dense",
         )
-        self.dense.build((batch, hidden_size))
+        self.dense.build((None, hidden_size))
         self.built = True
 
     def call(self, inputs, positions=None):

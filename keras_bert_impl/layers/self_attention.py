@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.layers.dropout import Dropout
+from keras_bert_impl.layers.gathering import take_with_inverse
 from keras_bert_impl.layers.seeds import seed_for, truncated_normal
 
 
@@ -28,6 +30,8 @@ class SelfAttention(keras.layers.Layer):
             padding positions themselves gather is computed, and of no use.
         attention_mask: bool or integer tensor, `(batch, seq_len, seq_len)`; true in row `i` where position
             `i` may gather. Where both masks are given, both must be true.
+        real_tokens: `(mask, places, numbers)` from `RealTokens`. Then `inputs` are the real tokens alone,
+            `(real_tokens, hidden_size)`, and so are the outputs; the masks stay in rows.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
@@ -64,7 +68,7 @@ class SelfAttention(keras.layers.Layer):
         self.key = self._dense(inputs_shape, "key")
         self.value = self._dense(inputs_shape, "value")
         self.output_projection = self._dense(inputs_shape, "output")
-        self.probability_dropout = keras.layers.Dropout(
+        self.probability_dropout = Dropout(
             self.dropout, seed=seed_for(self.seed, "dropout"), dtype=self.dtype_policy, name="dropout"
         )
         self.built = True
@@ -79,26 +83,65 @@ class SelfAttention(keras.layers.Layer):
         dense.build(inputs_shape)
         return dense
 
-    def call(self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None):
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        real_tokens=None,
+        return_attention=False,
+        training=None,
+    ):
         head_size = inputs.shape[-1] // self.num_heads
-        query = self._split_heads(self.query(inputs) * head_size**-0.5)
-        key = self._split_heads(self.key(inputs))
-        value = self._split_heads(self.value(inputs))
+        heads = _HeadsOfRows(self.num_heads) if real_tokens is None else _HeadsOfRealTokens(self.num_heads, real_tokens)
+        if training and not return_attention:
+            query, key, value = (
+                heads.split(_scaled(dense, inputs, scale))
+                for dense, scale in (
+                    (self.query, head_size**-0.5),
+                    (self.key, 1.0),
+                    (self.value, self.probability_dropout.scale),
+                )
+            )
+            gathered = self._attend_in_training(query, key, value, padding_mask, attention_mask)
+            return self.output_projection(heads.join(gathered))
+        query = heads.split(self.query(inputs) * head_size**-0.5)
+        key = heads.split(self.key(inputs))
+        value = heads.split(self.value(inputs))
 
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         probabilities = self._probabilities(scores, padding_mask, attention_mask)
         gathered = ops.matmul(self.probability_dropout(probabilities, training=training), value)
-        outputs = self.output_projection(self._join_heads(gathered, inputs))
+        outputs = self.output_projection(heads.join(gathered))
         return (outputs, probabilities) if return_attention else outputs
 
-    def _split_heads(self, projected):
-        # (batch, seq_len, hidden_size) -> (batch, heads, seq_len, head_size)
-        batch, seq_len, hidden_size = ops.shape(projected)
-        heads = ops.reshape(projected, (batch, seq_len, self.num_heads, hidden_size // self.num_heads))
-        return ops.transpose(heads, (0, 2, 1, 3))
+    def _attend_in_training(self, query, key, value, padding_mask, attention_mask):
+        """Does the same with a gradient written out; `value` holds the scale of dropout already."""
+        kept = None
+        if self.probability_dropout.rate:
+            kept = ops.cast(self.probability_dropout.kept(ops.shape(query)[:-1] + ops.shape(key)[2:3]), query.dtype)
 
-    def _join_heads(self, gathered, inputs):
-        return ops.reshape(ops.transpose(gathered, (0, 2, 1, 3)), ops.shape(inputs))
+        @ops.custom_gradient
+        def attend(query, key, value):
+            scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+            probabilities = self._probabilities(scores, padding_mask, attention_mask)
+            weights = probabilities if kept is None else probabilities * kept
+            gathered = ops.matmul(weights, value)
+
+            def gradient(upstream):
+                of_weights = ops.matmul(upstream, ops.transpose(value, (0, 1, 3, 2)))
+                # The softmax takes away each row's mean of its gradient, and that is this shorter sum.
+                means = ops.sum(upstream * gathered, axis=-1, keepdims=True)
+                of_scores = weights * of_weights - probabilities * means
+                return (
+                    ops.matmul(of_scores, key),
+                    ops.matmul(ops.transpose(of_scores, (0, 1, 3, 2)), query),
+                    ops.matmul(ops.transpose(weights, (0, 1, 3, 2)), upstream),
+                )
+
+            return gathered, gradient
+
+        return attend(query, key, value)
 
     def _probabilities(self, scores, padding_mask, attention_mask):
         scores = ops.cast(scores, "float32")
@@ -112,11 +155,17 @@ class SelfAttention(keras.layers.Layer):
         return inputs_shape
 
     def compute_output_spec(
-        self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        real_tokens=None,
+        return_attention=False,
+        training=None,
     ):
         # A shape alone cannot tell how many outputs were asked for.
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        return (outputs, attention_spec(self, inputs)) if return_attention else outputs
+        return (outputs, attention_spec(self, inputs, real_tokens)) if return_attention else outputs
 
     def get_config(self):
         return {
@@ -128,12 +177,64 @@ class SelfAttention(keras.layers.Layer):
         }
 
 
+def _scaled(dense, inputs, scale):
+    # Scaling the weights is much less work than scaling what they give.
+    return ops.add(ops.matmul(inputs, dense.kernel * scale), dense.bias * scale)
+
+
 def _bias(mask):
     # Adding has a cheaper gradient than selecting, and in float32 it cannot overflow.
     return (ops.cast(ops.cast(mask, "bool"), "float32") - 1.0) * 1e9
 
 
-def attention_spec(layer, inputs):
+class _HeadsOfRows:
+    """Heads of vectors in rows: `(batch, seq_len, hidden_size)` to `(batch, heads, seq_len, head_size)` and back."""
+
+    def __init__(self, num_heads):
+        self.num_heads = num_heads
+
+    def split(self, projected):
+        batch, seq_len, hidden_size = ops.shape(projected)
+        heads = ops.reshape(projected, (batch, seq_len, self.num_heads, hidden_size // self.num_heads))
+        return ops.transpose(heads, (0, 2, 1, 3))
+
+    def join(self, gathered):
+        batch, _, seq_len, head_size = ops.shape(gathered)
+        return ops.reshape(ops.transpose(gathered, (0, 2, 1, 3)), (batch, seq_len, self.num_heads * head_size))
+
+
+class _HeadsOfRealTokens:
+    """Heads of real tokens: `(real_tokens, hidden_size)` to `(batch, heads, seq_len, head_size)` and back.
+
+    Taking apart into heads and going back to rows is one look-up. At padding stands the token before it: finite, and
+    with a probability of 0.
+    """
+
+    def __init__(self, num_heads, real_tokens):
+        self.num_heads = num_heads
+        mask, places, numbers = real_tokens
+        seq_len = ops.shape(numbers)[1]
+        head = ops.arange(num_heads, dtype="int32")
+        # Token t has the vectors from t * heads on; a row has seq_len vectors for each of its heads.
+        self.in_tokens = ops.expand_dims(numbers, 1) * num_heads + ops.expand_dims(head, 1)
+        first = places + places // seq_len * (num_heads - 1) * seq_len
+        self.in_rows = ops.expand_dims(first, 1) + head * seq_len
+        self.here = ops.tile(ops.expand_dims(mask, 1), (1, num_heads, 1))
+
+    def split(self, projected):
+        vectors = ops.reshape(projected, (-1, projected.shape[-1] // self.num_heads))
+        return take_with_inverse(vectors, self.in_tokens, ops.reshape(self.in_rows, (-1,)))
+
+    def join(self, gathered):
+        head_size = gathered.shape[-1]
+        vectors = ops.reshape(gathered, (-1, head_size))
+        here, inverse = ops.reshape(self.here, (-1, 1)), ops.reshape(self.in_tokens, (-1,))
+        return ops.reshape(
+            take_with_inverse(vectors, self.in_rows, inverse, here=here), (-1, self.num_heads * head_size)
+        )
+
+
+def attention_spec(layer, inputs, real_tokens=None):
     """Returns the symbolic attention probabilities of a layer with `num_heads`."""
-    batch, seq_len, _ = inputs.shape
+    batch, seq_len = (inputs if real_tokens is None else real_tokens[0]).shape[:2]
     return keras.KerasTensor((batch, layer.num_heads, seq_len, seq_len), layer.compute_dtype)

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.feed_forward import FeedForward
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.seeds import seed_for
@@ -27,6 +28,7 @@ class TransformerBlock(keras.layers.Layer):
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
         attention_mask: bool or integer tensor, `(batch, seq_len, seq_len)`; as for `SelfAttention`.
+        real_tokens: as for `SelfAttention`; then `inputs` are the real tokens alone.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
@@ -86,40 +88,55 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def _dropout(self, name):
-        return keras.layers.Dropout(self.dropout, seed=seed_for(self.seed, name), dtype=self.dtype_policy, name=name)
+        return Dropout(self.dropout, seed=seed_for(self.seed, name), dtype=self.dtype_policy, name=name)
 
     def _layer_norm(self, inputs_shape, name):
         layer_norm = LayerNorm(self.layer_norm_eps, dtype=self.dtype_policy, name=name)
         layer_norm.build(inputs_shape)
         return layer_norm
 
-    def call(self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None):
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        real_tokens=None,
+        return_attention=False,
+        training=None,
+    ):
         attended = self.attention(
             inputs,
             padding_mask=padding_mask,
             attention_mask=attention_mask,
+            real_tokens=real_tokens,
             return_attention=return_attention,
             training=training,
         )
         if return_attention:
             attended, probabilities = attended
         attended = self.attention_output_dropout(attended, training=training)
-        attended = self.attention_norm(inputs + attended)
+        attended = self.attention_norm(inputs + attended, training=training)
 
-        fed = self.feed_forward(attended)
+        fed = self.feed_forward(attended, training=training)
         fed = self.feed_forward_output_dropout(fed, training=training)
-        outputs = self.feed_forward_norm(attended + fed)
+        outputs = self.feed_forward_norm(attended + fed, training=training)
         return (outputs, probabilities) if return_attention else outputs
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
 
     def compute_output_spec(
-        self, inputs, padding_mask=None, attention_mask=None, return_attention=False, training=None
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        real_tokens=None,
+        return_attention=False,
+        training=None,
     ):
         # A shape alone cannot tell how many outputs were asked for.
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        return (outputs, attention_spec(self, inputs)) if return_attention else outputs
+        return (outputs, attention_spec(self, inputs, real_tokens)) if return_attention else outputs
 
     def get_config(self):
         return {

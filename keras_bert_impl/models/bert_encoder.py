@@ -9,6 +9,7 @@ from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.embeddings import Embeddings
 from keras_bert_impl.layers.pair_layout import PairLayout
 from keras_bert_impl.layers.pooler import Pooler
+from keras_bert_impl.layers.real_tokens import InRows, RealTokens
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.layers.transformer_block import TransformerBlock
 from keras_bert_impl.models.inputs import symbolic_inputs
@@ -115,14 +116,22 @@ class BertEncoder(PretrainedModel):
         super().__init__(inputs, self._encoded(inputs), config=config, dtype_policy=policy, seed=seed, **kwargs)
 
     def _encoded(self, inputs: dict[str, keras.KerasTensor]) -> dict[str, keras.KerasTensor]:
-        if "pair_ids" in inputs:
-            layout = PairLayout(dtype=self.embeddings.dtype_policy, name="pair_layout")
-            position_ids, attention_mask = layout(inputs["pair_ids"], inputs["cls_positions"])
-            masks, cls_positions = {"attention_mask": attention_mask}, inputs["cls_positions"]
-        else:
-            masks = {"padding_mask": keras.ops.cast(inputs["padding_mask"], "bool")}
-            position_ids = cls_positions = None
+        masks, position_ids, cls_positions = self._masks_and_positions(inputs)
         hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"], position_ids=position_ids)]
+        attention_probabilities = self._add_blocks(hidden_states, masks)
+        pooled = None if self.pooler is None else self.pooler(hidden_states[-1], positions=cls_positions)
+        return self._named(hidden_states, pooled, attention_probabilities)
+
+    def _masks_and_positions(self, inputs):
+        """Returns the masks of attention by argument, the positions, and where each `[CLS]` stands."""
+        if "pair_ids" not in inputs:
+            return {"padding_mask": keras.ops.cast(inputs["padding_mask"], "bool")}, None, None
+        layout = PairLayout(dtype=self.embeddings.dtype_policy, name="pair_layout")
+        position_ids, attention_mask = layout(inputs["pair_ids"], inputs["cls_positions"])
+        return {"attention_mask": attention_mask}, position_ids, inputs["cls_positions"]
+
+    def _add_blocks(self, hidden_states, masks):
+        """Appends what each block makes of the last of `hidden_states`; returns the attention probabilities."""
         attention_probabilities = []
         for block in self.blocks:
             x = block(hidden_states[-1], **masks, return_attention=self.return_attention)
@@ -130,15 +139,61 @@ class BertEncoder(PretrainedModel):
                 x, probabilities = x
                 attention_probabilities.append(probabilities)
             hidden_states.append(x)
+        return attention_probabilities
+
+    def _named(self, hidden_states, pooled, attention_probabilities):
         outputs = {"sequence_output": hidden_states[-1]}
-        if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(hidden_states[-1], positions=cls_positions)
+        if pooled is not None:
+            outputs["pooled_output"] = pooled
         # The batch comes first, so that `predict` can join batches.
         if self.return_attention:
             outputs["attention_probabilities"] = keras.ops.stack(attention_probabilities, axis=1)
         if self.return_hidden_states:
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)
         return outputs
+
+    def of_real_tokens(self, inputs: dict[str, keras.KerasTensor]) -> tuple[Any, Any, Any, Any]:
+        """Encodes the real tokens of padded or packed rows alone.
+
+        Args:
+            inputs: symbolic inputs of this encoder, or of its packed form.
+
+        Returns:
+            A tuple: the hidden states, a list of `(real_tokens, hidden_size)`; what `RealTokens` returned; the pooled
+            output, or None without pooler; and the list of attention probabilities, in rows.
+        """
+        policy = self.embeddings.dtype_policy
+        masks, position_ids, cls_positions = self._masks_and_positions(inputs)
+        is_real = keras.ops.cast(inputs["pair_ids" if "pair_ids" in inputs else "padding_mask"], "bool")
+        real_tokens = mask, places, numbers = RealTokens(dtype=policy, name="real_tokens")(is_real)
+        if "padding_mask" in masks:
+            masks = {"padding_mask": mask}
+        ids = inputs["token_ids"], inputs["segment_ids"]
+        hidden_states = [self.embeddings(*ids, position_ids=position_ids, places=places)]
+        attention_probabilities = self._add_blocks(hidden_states, {**masks, "real_tokens": real_tokens})
+        pooled = None
+        if self.pooler is not None:
+            packed = cls_positions is not None
+            of_cls = keras.ops.take_along_axis(numbers, cls_positions, axis=1) if packed else numbers[:, 0]
+            pooled = self.pooler(hidden_states[-1], positions=of_cls)
+        return hidden_states, real_tokens, pooled, attention_probabilities
+
+    def unpadded_form(self, *, packed: bool = False) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that does not work on padding.
+
+        Inputs and outputs are the usual ones, but that hidden states are 0 at padding. The first position of a row
+        always counts as a token. Inside, everything but attention has the shape `(real_tokens, hidden_size)`.
+
+        Args:
+            packed: whether it takes packed rows.
+        """
+        inputs = symbolic_inputs(packed=packed)
+        hidden_states, real_tokens, pooled, attention_probabilities = self.of_real_tokens(inputs)
+        in_rows = InRows(dtype=self.embeddings.dtype_policy, name="in_rows")
+        if not self.return_hidden_states:
+            hidden_states = hidden_states[-1:]
+        in_rows_all = [in_rows(states, *real_tokens) for states in hidden_states]
+        return keras.Model(inputs, self._named(in_rows_all, pooled, attention_probabilities), name=self.name)
 
     def packed_form(self) -> keras.Model:
         """Returns a model of the same layers, with the same variables, that takes packed rows."""

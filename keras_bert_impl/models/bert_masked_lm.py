@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
+from keras_bert_impl.layers.real_tokens import RealPredictions
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import encoder_inputs, symbolic_inputs
@@ -77,6 +78,21 @@ class BertMaskedLM(PretrainedModel):
         """Returns a model of the same layers, with the same variables, that takes packed rows."""
         inputs = symbolic_inputs("mask_positions", packed=True)
         return keras.Model(inputs, self._predicted(inputs, self.encoder.packed_form()), name=self.name)
+
+    def unpadded_form(self, *, packed: bool = False) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that works on no padding and no unused slot.
+
+        It takes `mask_weights`, float32 `(batch, predictions)`, too: slots of weight 0 are unused. `mlm_logits` are
+        `(real_predictions, vocab_size)`, in the order of `layers.real_tokens.real_slots`.
+
+        Args:
+            packed: whether it takes packed rows.
+        """
+        inputs = symbolic_inputs("mask_positions", "mask_weights", packed=packed)
+        hidden_states, (_, _, numbers), _, _ = self.encoder.of_real_tokens(encoder_inputs(inputs))
+        real_predictions = RealPredictions(dtype=self.mlm_head.dtype_policy, name="real_predictions")
+        positions = real_predictions(inputs["mask_positions"], inputs["mask_weights"], numbers)
+        return keras.Model(inputs, {"mlm_logits": self.mlm_head(hidden_states[-1], positions)}, name=self.name)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""

@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
+from keras_bert_impl.layers.real_tokens import RealPredictions
 from keras_bert_impl.layers.seeds import seed_for, truncated_normal
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import encoder_inputs, symbolic_inputs
@@ -76,15 +77,33 @@ class BertPretrainer(PretrainedModel):
 
     def _predicted(self, inputs: dict[str, keras.KerasTensor], encoder: keras.Model) -> dict[str, keras.KerasTensor]:
         encoded = encoder(encoder_inputs(inputs))
+        return self._scored(encoded["sequence_output"], inputs["mask_positions"], encoded["pooled_output"])
+
+    def _scored(self, hidden_states, mask_positions, pooled):
         return {
-            "mlm_logits": self.mlm_head(encoded["sequence_output"], inputs["mask_positions"]),
-            "nsp_logits": keras.ops.cast(self.nsp_head(encoded["pooled_output"]), "float32"),
+            "mlm_logits": self.mlm_head(hidden_states, mask_positions),
+            "nsp_logits": keras.ops.cast(self.nsp_head(pooled), "float32"),
         }
 
     def packed_form(self) -> keras.Model:
         """Returns a model of the same layers, with the same variables, that takes packed rows."""
         inputs = symbolic_inputs("mask_positions", packed=True)
         return keras.Model(inputs, self._predicted(inputs, self.encoder.packed_form()), name=self.name)
+
+    def unpadded_form(self, *, packed: bool = False) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, that works on no padding and no unused slot.
+
+        It takes `mask_weights`, float32 `(batch, predictions)`, too: slots of weight 0 are unused. `mlm_logits` are
+        `(real_predictions, vocab_size)`, in the order of `layers.real_tokens.real_slots`; `nsp_logits` the usual ones.
+
+        Args:
+            packed: whether it takes packed rows.
+        """
+        inputs = symbolic_inputs("mask_positions", "mask_weights", packed=packed)
+        hidden_states, (_, _, numbers), pooled, _ = self.encoder.of_real_tokens(encoder_inputs(inputs))
+        real_predictions = RealPredictions(dtype=self.mlm_head.dtype_policy, name="real_predictions")
+        positions = real_predictions(inputs["mask_positions"], inputs["mask_weights"], numbers)
+        return keras.Model(inputs, self._scored(hidden_states[-1], positions, pooled), name=self.name)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""

@@ -4,12 +4,16 @@ import keras
 
 ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 PACKED_ENCODER_INPUTS = ("token_ids", "segment_ids", "pair_ids", "cls_positions")
+FLOAT_INPUTS = ("mask_weights",)
 
 
 def symbolic_inputs(*further: str, packed: bool = False) -> dict[str, keras.KerasTensor]:
-    """Returns symbolic int32 inputs `(batch, any length)` by name: the encoder's, and further ones."""
+    """Returns symbolic inputs `(batch, any length)` by name: the encoder's, and further ones; all int32 but weights."""
     names = PACKED_ENCODER_INPUTS if packed else ENCODER_INPUTS
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in (*names, *further)}
+    return {
+        name: keras.Input((None,), dtype="float32" if name in FLOAT_INPUTS else "int32", name=name)
+        for name in (*names, *further)
+    }
 
 
 def encoder_inputs(inputs: dict[str, keras.KerasTensor]) -> dict[str, keras.KerasTensor]:

@@ -1,5 +1,7 @@
 """Outputs appear whole or not at all."""
 
+import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -137,3 +139,22 @@ def test_the_current_directory_is_not_replaced(tmp_path, monkeypatch):
     for place in (".", "", tmp_path):
         with pytest.raises(InputError, match=r"`output` must not be the current directory, which would be replaced"):
             check_new_directory(place, "output")
+
+
+def test_everything_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(atomic, "to_disk", lambda path: done.append((path.name, (tmp_path / "out").exists())))
+    with atomic_directory(tmp_path / "out") as folder:
+        (folder / "inner").mkdir()
+        (folder / "inner" / "file").write_text("1")
+    assert done == [("inner", False), ("file", False), (folder.name, False), (tmp_path.name, True)]
+
+
+@pytest.mark.parametrize(("number", "raised"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)])
+def test_only_a_file_system_that_cannot_bring_directories_to_the_disk_is_excused(tmp_path, monkeypatch, number, raised):
+    def refuse(handle):
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(atomic.os, "fsync", refuse)
+    with pytest.raises(OSError, match="refused") if raised else contextlib.nullcontext():
+        atomic.to_disk(tmp_path)

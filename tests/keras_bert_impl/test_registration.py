@@ -28,6 +28,7 @@ def serialisable_classes():
     abstract = {
         keras_bert_impl.models.pretrained_model.PretrainedModel,
         keras_bert_impl.models.labelled_model.LabelledModel,
+        keras_bert_impl.optimizers.bert_optimizer.BertOptimizer,
     }
     return found - abstract
 

@@ -1,5 +1,6 @@
 """Four logical CPU devices for the whole process, and small prepared data."""
 
+import json
 import os
 from pathlib import Path
 
@@ -60,3 +61,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, corpus_vocabulary: Path) 
         )
     )
     return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def prepared_again(tmp_path_factory, prepared, corpus_vocabulary):
+    """Makes the small corpus again, by default in rows of 256 tokens that hold several documents."""
+    inputs = json.loads((prepared / "manifest.json").read_text())["settings"]["inputs"]
+
+    def make(**settings):
+        folder = tmp_path_factory.mktemp("packed") / "data"
+        values = {"lengths": (16, 256), "held_out_share": 0.1, "workers": 1, **settings}
+        prepare(PrepareConfig(inputs=tuple(inputs), vocab=str(corpus_vocabulary), output=str(folder), **values))
+        return folder
+
+    return make

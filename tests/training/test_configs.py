@@ -88,24 +88,75 @@ def test_masking_settings_are_checked(config: type, values: dict, message: str):
 @pytest.mark.parametrize(
     ("phases", "message"),
     [
-        ([{"length": 64}], r"`phases` needs the key 'share'\. Received: \['length'\]"),
+        ([{"share": 1}], r"`phases` needs the key 'length'\. Received: \['share'\]"),
+        ([{"length": 64}], r"`phases` must have either share or steps\. Received: share=None, steps=None"),
+        ([{"length": 64, "share": 1, "steps": 9}], r"`phases` must have either share or steps\. .*share=1, steps=9"),
+        ([{"length": 64, "share": 0.5}], r"`phases` must have shares that add up to 1\. Received: shares=\[0.5\]"),
+        (
+            [{"length": 64, "share": 0.5}, {"length": 64, "steps": 9}],
+            r"`phases` must all have steps, or all have share\. Received: steps=\[None, 9\]",
+        ),
+        ([], r"`phases` must be one or more\. Received: phases=\(\)"),
         (
             [{"length": 64, "share": 1, "size": 2}],
             r"Unknown `phases` keys: \['size'\]\. Known keys: \['length', 'share'",
         ),
         (
             [{"length": "64", "share": 1}],
-            r"`phases` must have whole numbers from 1 on as length and batch_size.*length='64'",
+            r"`phases` must have a whole number from 1 on as length\. Received: length='64'",
         ),
-        ([{"length": 64, "share": "1"}], r"`phases` must have .* numbers as share\. Received: .*share='1'"),
-        ([{"length": 64, "share": 1, "batch_size": 0}], r"`phases` must have .*batch_size=0"),
-        ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, batch_size, packed\}\. .*'length'"),
+        ([{"length": 64, "share": "1"}], r"`phases` must have a positive number as share\. Received: share='1'"),
+        ([{"length": 64, "share": 1, "batch_size": 0}], r"`phases` must have .* as batch_size\. .*batch_size=0"),
+        ([{"length": 64, "steps": 1.5}], r"`phases` must have a whole number from 1 on as steps\. .*steps=1.5"),
+        ([{"length": 64, "share": 1, "warmup_steps": -1}], r"`phases` must have .* from 0 on as warmup_steps\. .*=-1"),
+        ([{"length": 64, "share": 1, "learning_rate": 0}], r"`phases` must have a positive .* as learning_rate\. .*=0"),
+        ({"length": 64, "share": 1}, r"`phases` must be a list of \{length, share, steps, .*\}\. Received: 'length'"),
         ([{"length": 64, "share": 1, "packed": 2}], r"`phases` must have true or false as packed\. Received: packed=2"),
+        ([{"length": 64, "share": 1, "bucketed": 2}], r"`phases` must have true or false as bucketed\. .*bucketed=2"),
+        (
+            [{"length": 64, "share": 1, "packed": True, "bucketed": True}],
+            r"`phases` must not be both packed and bucketed\. Received: packed=True, bucketed=True",
+        ),
     ],
 )
 def test_a_mistake_in_a_phase_names_the_argument(phases, message: str):
     with pytest.raises(InputError, match=message):
         PretrainConfig.from_dict({"data": "data", "run": "run", "phases": phases})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"optimizer": "sgd"}, r"`optimizer` must be adamw or lamb\. Received: optimizer='sgd'"),
+        ({"trust_ratio": "all"}, r"`trust_ratio` must go with `optimizer` lamb\. .*'all', optimizer='adamw'"),
+        ({"optimizer": "lamb", "trust_ratio": "no"}, r"`trust_ratio` must be decayed or all\. .*trust_ratio='no'"),
+        ({"layer_decay": 0}, r"`layer_decay` must be a number more than 0 and at most 1\. Received: layer_decay=0"),
+        ({"epsilon": 0}, r"`epsilon` must be a number more than 0 and at most 1\. Received: epsilon=0"),
+        ({"not_decayed": ["gamma"]}, r"`not_decayed` must be of bias, layer_norm, embedding\. Received: 'gamma'"),
+        ({"schedule": "step"}, r"`schedule` must be linear, polynomial, cosine or constant\. .*schedule='step'"),
+        ({"schedule_span": "epoch"}, r"`schedule_span` must be run or phase\. Received: schedule_span='epoch'"),
+        ({"decay_from": "end"}, r"`decay_from` must be start or warmup\. Received: decay_from='end'"),
+        ({"schedule_power": 2}, r"`schedule_power` must go with `schedule` polynomial\. .*=2, schedule='linear'"),
+        ({"end_learning_rate": 1e-3}, r"`end_learning_rate` must be .* at most 0.0001\. .*end_learning_rate=0.001"),
+        (
+            {"phases": [{"length": 64, "share": 1, "learning_rate": 0.1}]},
+            r"`phases` may have their own learning_rate only with `schedule_span` phase\. .*=0.1, schedule_span='run'",
+        ),
+        (
+            {"steps": 9, "phases": [{"length": 64, "steps": 8}]},
+            r"`steps` must be the sum of those of the phases, \[8\]\. Received: steps=9",
+        ),
+    ],
+)
+def test_settings_of_optimizer_and_schedule_are_checked(values: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        PretrainConfig.from_dict({"data": "data", "run": "run", **values})
+
+
+def test_steps_are_given_or_those_of_the_phases_or_a_million():
+    phases = [{"length": 64, "steps": 8}, {"length": 128, "steps": 3}]
+    for values, steps in (({}, 1_000_000), ({"steps": 7}, 7), ({"phases": phases}, 11)):
+        assert PretrainConfig.from_dict({"data": "data", "run": "run", **values}).total_steps == steps
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 2**65, 1.0, True, "1", None])

@@ -6,6 +6,7 @@ import tensorflow as tf
 from toy_data import toy_config
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.batches import BatchPart
 from keras_bert_impl.training.examples.prepared_data import ExampleSet, PreparedData
 from keras_bert_impl.training.input_pipeline import evaluation_batches, training_batches
 from keras_bert_impl.training.prepare import prepare
@@ -224,3 +225,57 @@ def test_a_limit_takes_different_examples(data: PreparedData):
     (other,) = batches(evaluation_batches(held_out, batch_size=20, limit=20, seed=2, tokenizer=data.tokenizer)[0])
     assert np.unique(batch["token_ids"], axis=0).shape[0] == 20
     assert (batch["token_ids"] != other["token_ids"]).any()
+
+
+def test_bucketed_batches_are_those_rows_cut_to_the_longest(data: PreparedData, examples: ExampleSet):
+    steps = 2 * len(examples) // 8 + 3
+    found = batches(training(data, examples, 0, steps, bucketed=True))
+    plain = batches(training(data, examples, 0, steps))
+    widths = [batch["token_ids"].shape[1] for batch in found]
+    assert len(set(widths)) > 2
+    assert max(widths) <= 64
+    half = len(examples)
+    for epoch in (slice(0, half), slice(half, 2 * half)):
+        # In every epoch the same rows with the same masks.
+        told = [sorted(map(str, rows_of(batch_list)[epoch])) for batch_list in (found, plain)]
+        assert told[0] == told[1]
+    for batch, width in zip(found, widths, strict=True):
+        assert batch["padding_mask"].sum(axis=1).max() > width - 16
+        assert batch["mask_labels"].shape == batch["mask_weights"].shape == batch["mask_positions"].shape
+        assert batch["mask_labels"].shape[1] == -(-width * 15 // 100)
+
+
+def rows_of(found: list[dict[str, np.ndarray]]) -> list[tuple]:
+    """What each row is, without padding and slots that are not used."""
+    rows = []
+    for batch in found:
+        for row, mask in enumerate(batch["padding_mask"] > 0):
+            used = batch["mask_weights"][row] > 0
+            of_tokens = [batch[name][row][mask].tolist() for name in ("token_ids", "segment_ids")]
+            of_slots = [batch[name][row][used].tolist() for name in ("mask_positions", "mask_labels")]
+            rows.append((*of_tokens, *of_slots, int(batch["next_sentence_labels"][row])))
+    return rows
+
+
+def test_entry_in_the_middle_of_bucketed_batches_equals_walking_through(data: PreparedData, examples: ExampleSet):
+    steps = len(examples) // 8 + 5
+    walked = batches(training(data, examples, 0, steps, bucketed=True))
+    for first in (1, 33, len(examples) // 8, steps - 2):
+        assert equal(batches(training(data, examples, first, 2, bucketed=True)), walked[first : first + 2])
+
+
+def test_machines_read_their_parts_of_bucketed_batches_at_the_same_width(data: PreparedData, examples: ExampleSet):
+    whole = batches(training(data, examples, 0, 9, bucketed=True))
+    parts = [
+        batches(training(data, examples, 0, 9, bucketed=True, part=BatchPart(number, machines=2, replicas=2)))
+        for number in range(2)
+    ]
+    for step, batch in enumerate(whole):
+        pieces = [*parts[0][2 * step : 2 * step + 2], *parts[1][2 * step : 2 * step + 2]]
+        for name, values in batch.items():
+            np.testing.assert_array_equal(np.concatenate([piece[name] for piece in pieces]), values, err_msg=name)
+
+
+def test_packed_rows_have_no_buckets(data: PreparedData, short_examples: ExampleSet):
+    with pytest.raises(InputError, match=r"`bucketed` must be False for packed rows, .* Received: True"):
+        training(data, short_examples, 0, 1, packed=True, bucketed=True)

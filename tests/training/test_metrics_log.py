@@ -25,3 +25,14 @@ def test_later_steps_are_forgotten(tmp_path):
     for step in range(1, 6):
         log.append({"step": step})
     assert log.forget_after(3) == [{"step": step} for step in (1, 2, 3)] == log.lines()
+
+
+def test_lines_end_before_what_a_loss_of_power_left(tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    for step in range(1, 4):
+        log.append({"step": step})
+    whole = log.path.read_bytes()
+    for rest in (b"\0" * 20, b"\0" * 20 + b'\n{"step": 5}\n', b'\xff\n{"step": 5}\n'):
+        log.path.write_bytes(whole + rest)
+        assert log.forget_after(9) == [{"step": 1}, {"step": 2}, {"step": 3}]
+        assert log.path.read_bytes() == whole

@@ -7,25 +7,10 @@ import pytest
 from pretraining_runs import MODEL, assert_same_run, lines_of, small_config
 from stopping import Stop
 
-from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig, PrepareConfig
+from keras_bert_impl.training.configs import EvaluateConfig, PhaseConfig
 from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.examples.prepared_data import PreparedData
-from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
-
-
-@pytest.fixture(scope="module")
-def prepared_again(tmp_path_factory, prepared, corpus_vocabulary):
-    """Makes the small corpus again, in rows of 256 tokens that hold several of its documents."""
-    inputs = json.loads((prepared / "manifest.json").read_text())["settings"]["inputs"]
-
-    def make(**settings):
-        folder = tmp_path_factory.mktemp("packed") / "data"
-        values = {"lengths": (16, 256), "held_out_share": 0.1, "workers": 1, **settings}
-        prepare(PrepareConfig(inputs=tuple(inputs), vocab=str(corpus_vocabulary), output=str(folder), **values))
-        return folder
-
-    return make
 
 
 @pytest.fixture(scope="module")

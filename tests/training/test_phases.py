@@ -25,6 +25,12 @@ def test_every_phase_has_steps_and_the_last_takes_the_rest(steps):
     assert all(before[1] == after[0] for before, after in itertools.pairwise(phases))
 
 
+def test_phases_have_the_steps_they_say():
+    phases = tuple(PhaseConfig(length=length, steps=steps) for length, steps in ((16, 5), (32, 1), (16, 7)))
+    planned = plan_phases(small_config("data", "run", steps=None, phases=phases))
+    assert [(phase.first_step, phase.last_step) for phase in planned] == [(0, 5), (5, 6), (6, 13)]
+
+
 def test_a_phase_has_its_own_batch_size_or_the_run_s():
     assert plan_phases(small_config("data", "run")) == [Phase(1, 16, 8, 0, 9), Phase(2, 32, 4, 9, 12)]
 

@@ -133,6 +133,15 @@ def test_records_cannot_be_packed(examples: TFRecordExamples):
         training_batches(examples, batch_size=4, seed=1, first_step=0, num_steps=1, packed=True)
 
 
+def test_records_have_buckets_too(examples: TFRecordExamples):
+    found, plain = (training(examples, 0, 6, bucketed=bucketed) for bucketed in (True, False))
+    assert sorted(examples.lengths) == sorted(random_rows(COUNT)["padding_mask"].sum(axis=1))
+    assert {batch["token_ids"].shape[1] for batch in found} == {12}
+    for name in ("token_ids", "mask_labels"):
+        rows = [np.concatenate([batch[name] for batch in one]).tolist() for one in (found, plain)]
+        assert sorted(rows[0]) == sorted(rows[1])
+
+
 def trainer(config: BertConfig) -> PretrainingTrainer:
     keras.utils.set_random_seed(0)
     trainer = PretrainingTrainer(BertPretrainer(config))

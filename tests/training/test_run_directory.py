@@ -44,6 +44,12 @@ def test_the_same_configuration_is_accepted(place):
         {"evaluate_every": 1},
         {"log_every": 2},
         {"keep_checkpoints": 1},
+        {"cluster": "a:1,b:1", "worker": 1},
+        {"xla": True},
+        {"skip_padding": False},
+        {"non_finite_limit": 0},
+        {"peak_flops": 1e12},
+        {"dry_run": True},
     ],
     ids=str,
 )
@@ -96,3 +102,10 @@ def test_a_beginning_that_was_killed_half_way_can_be_made_again(place):
     RunDirectory(config.run).check(config, MODEL, digest)
     RunDirectory(config.run).begin(config, MODEL, digest)
     assert RunDirectory(config.run).config.exists()
+
+
+def test_steps_may_be_given_or_follow_from_the_phases(tmp_path):
+    phases = (PhaseConfig(length=16, steps=9), PhaseConfig(length=32, steps=3))
+    config = small_config(tmp_path / "data", tmp_path / "run", phases=phases, steps=None)
+    RunDirectory(config.run).begin(config, MODEL, DIGEST)
+    RunDirectory(config.run).check(dataclasses.replace(config, steps=12), MODEL, DIGEST)

@@ -188,8 +188,7 @@ class PretrainConfig(Settings):
     def _check_layout(self) -> None:
         if self.xla and self.skip_padding:
             raise InputError(
-                "`skip_padding` must be off with `xla`, which needs fixed shapes. "
-                "Received: skip_padding=True, xla=True"
+                "`skip_padding` must be off with `xla`, which needs fixed shapes. Received: skip_padding=True, xla=True"
             )
         if self.cluster is not None:
             split_addresses(self.cluster)

@@ -217,6 +217,11 @@ class ExampleSet:
     def __len__(self) -> int:
         return int(self._ends[-1])
 
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Real tokens of each example, uint16."""
+        return np.concatenate([examples["length"] for examples in self._examples])
+
     def examples_of_rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the examples in the packed rows of these numbers, one row after the other.
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,11 @@ class TFRecordExamples:
             counts += np.bincount(rows["token_ids"][rows["padding_mask"] > 0], minlength=self.vocab_size)
         counts[[tokenizer.cls_token_id, tokenizer.sep_token_id]] = 0
         return counts
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Real tokens of each example, int64; reads every record."""
+        return np.concatenate([self.rows(indices)["padding_mask"].sum(axis=1) for indices in self._stretches()])
 
     def _stretches(self) -> Iterator[np.ndarray]:
         for start in range(0, len(self), ROWS_AT_ONCE):

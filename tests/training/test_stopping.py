@@ -1,0 +1,112 @@
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from keras_bert_impl.errors import StoppedBySignal
+from keras_bert_impl.training import stopping
+from keras_bert_impl.training.stopping import stop_after_step
+
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+class EarlierHandlerError(Exception):
+    """What the handler from before the training raises."""
+
+
+@pytest.fixture(autouse=True)
+def earlier_handlers():
+    """The handlers that a program has of its own."""
+
+    def earlier(number, frame):
+        raise EarlierHandlerError
+
+    before = {number: signal.signal(number, earlier) for number in stopping.SIGNALS}
+    yield earlier
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+    time.sleep(0.01)
+
+
+@BOTH
+def test_a_first_signal_is_a_request(number):
+    with stop_after_step() as asked:
+        assert not asked.requested
+        send(number)
+        assert asked.requested
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_the_end_names_signal_and_step(number, name):
+    with stop_after_step() as asked, pytest.raises(StoppedBySignal) as caught:
+        send(number)
+        asked.stop(7)
+    assert str(caught.value) == (
+        f"Stopped by {name} after step 7, whose checkpoint is written; the same command goes on from there."
+    )
+    assert caught.value.number == number
+    assert isinstance(caught.value, KeyboardInterrupt)
+
+
+@BOTH
+def test_a_second_signal_does_what_it_always_did(number, monkeypatch):
+    monkeypatch.setattr(stopping, "ONCE_SECONDS", 0)
+    with stop_after_step() as asked:
+        send(signal.SIGTERM)
+        assert asked.requested
+        with pytest.raises(EarlierHandlerError):
+            send(number)
+
+
+def test_a_signal_that_comes_twice_at_once_is_one():
+    with stop_after_step() as asked:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert asked.requested
+
+
+@BOTH
+def test_earlier_handlers_are_put_back(number, earlier_handlers):
+    with stop_after_step():
+        pass
+    with pytest.raises(RuntimeError), stop_after_step():
+        raise RuntimeError
+    assert signal.getsignal(number) is earlier_handlers
+    with pytest.raises(EarlierHandlerError):
+        send(number)
+
+
+def test_an_ignored_signal_stays_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with stop_after_step() as asked:
+        send(signal.SIGINT)
+        assert not asked.requested
+
+
+def test_outside_the_main_thread_nothing_changes(earlier_handlers):
+    seen = []
+
+    def work():
+        with stop_after_step() as asked:
+            seen.append((signal.getsignal(signal.SIGTERM), asked.requested))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(earlier_handlers, False)]
+
+
+def test_of_several_machines_a_signal_here_after_one_elsewhere_is_no_second_one(monkeypatch):
+    monkeypatch.setattr(stopping, "ONCE_SECONDS", 0)
+    with stop_after_step(lambda step, wanted: signal.SIGINT if step == 3 else wanted) as asked:
+        assert not asked.due(2)
+        assert asked.due(3)
+        send(signal.SIGTERM)
+        with pytest.raises(StoppedBySignal, match=r"Stopped by Ctrl-C after step 3"):
+            asked.stop(3)
