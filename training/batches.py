@@ -6,6 +6,7 @@ batch is the same whatever was read before it.
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import TypedDict
 
 import numpy as np
 import tensorflow as tf
@@ -72,7 +73,14 @@ class BatchPart:
 WHOLE = BatchPart()
 
 
-def row_shapes(length: int, predictions: int, pairs: int | None = None) -> dict[str, Shapes]:
+class RowShapes(TypedDict):
+    """The shapes of one row's inputs and targets."""
+
+    inputs: Shapes
+    targets: Shapes
+
+
+def row_shapes(length: int, predictions: int, pairs: int | None = None) -> RowShapes:
     """Returns the `inputs` and `targets` of rows of one example each, or of packed rows with slots for `pairs`.
 
     Args:

@@ -1,5 +1,6 @@
 """The train step that gives one update for a global batch, whatever the number of replicas and micro-batches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -57,6 +58,10 @@ class PretrainingTrainer(keras.Model):
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
     """
+
+    # Keras sets them in `compile`.
+    train_function: Callable[[Any], dict[str, tf.Tensor]] | None
+    test_function: Callable[[Any], dict[str, tf.Tensor]] | None
 
     def __init__(
         self,
@@ -205,7 +210,9 @@ class PretrainingTrainer(keras.Model):
 
     def _gradients(self, x, y, weights, replica, loss_scale) -> tuple[list[tf.Tensor], tf.Tensor]:
         """Returns this replica's share of the dense gradients of the global loss, and its sums."""
-        of_part = tf.function(self._gradients_of_part, jit_compile=True) if self.xla else self._gradients_of_part
+        of_part: Callable[..., Any] = self._gradients_of_part
+        if self.xla:
+            of_part = tf.function(of_part, jit_compile=True)
         if self.micro_batches == 1:
             return of_part(x, y, weights, replica, 0, loss_scale)
 

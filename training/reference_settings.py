@@ -6,7 +6,7 @@ not understood is refused: a run that is replayed with other settings would only
 
 import dataclasses
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 from keras_bert_impl.errors import InputError
 
@@ -145,6 +145,6 @@ def _number(values: dict[str, Any], name: str) -> float:
     return value
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[int | float]:
     """Returns whether a value is a number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)

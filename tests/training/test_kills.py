@@ -124,8 +124,16 @@ class Send(keras.callbacks.Callback):
             os.kill(os.getpid(), self.number)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(prepared, tmp_path_factory):
+    """The last state of a short run that nothing disturbs."""
+    config = small_config(prepared, tmp_path_factory.mktemp("undisturbed") / "run", log_every=5)
+    pretrain(config)
+    return last_state_of(Path(config.run))
+
+
 @pytest.mark.parametrize("at", [1, 9, 12], ids="in step {}".format)
-def test_from_python_a_signal_ends_the_run_after_its_step(prepared, tmp_path, at):
+def test_from_python_a_signal_ends_the_run_after_its_step(prepared, tmp_path, undisturbed, at):
     """In the first step, in the last one of a phase, and in the last one of all."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     config = small_config(prepared, tmp_path / "run", log_every=5)
@@ -136,9 +144,7 @@ def test_from_python_a_signal_ends_the_run_after_its_step(prepared, tmp_path, at
     said = []
     pretrain(config, say=said.append)
     assert f"Goes on from the checkpoint of step {at}." in said
-    undisturbed = small_config(prepared, tmp_path / "undisturbed", log_every=5)
-    pretrain(undisturbed)
-    for name, value in last_state_of(tmp_path / "undisturbed").items():
+    for name, value in undisturbed.items():
         np.testing.assert_array_equal(last_state_of(tmp_path / "run")[name], value, err_msg=name)
 
 
@@ -178,10 +184,11 @@ def test_without_dropout_a_run_may_go_on_with_other_replicas(prepared, tmp_path)
     model = {**MODEL, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = small_config(prepared, tmp_path / "one", model=model, learning_rate=1e-3)
     pretrain(config)
-    broken = dataclasses.replace(config, run=str(tmp_path / "several"), replicas=2)
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(broken, callbacks=[Stop(8)])
-    pretrain(dataclasses.replace(broken, replicas=4))
+    broken = dataclasses.replace(config, run=str(tmp_path / "several"))
+    for replicas in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(dataclasses.replace(broken, replicas=replicas), callbacks=[Stop(5)])
+    pretrain(broken)
     for name, value in last_state_of(tmp_path / "one").items():
         np.testing.assert_allclose(last_state_of(tmp_path / "several")[name], value, atol=1e-5, err_msg=name)
 

@@ -20,6 +20,7 @@ from keras_bert_impl.training.configs import DEFAULT_PHASES, EvaluateConfig, Pha
 from keras_bert_impl.training.evaluate import evaluate
 from keras_bert_impl.training.prepare import prepare
 from keras_bert_impl.training.pretrain import pretrain
+from keras_bert_impl.training.throughput import RATES
 
 ONE_PHASE = (PhaseConfig(length=16, share=1),)
 
@@ -53,6 +54,28 @@ def test_every_step_has_one_line_with_finite_values_and_its_phase(finished):
     assert [line["length"] for line in lines] == [16] * 9 + [32] * 3
     assert all(np.isfinite(value) for line in lines for value in line.values())
     assert [line["step"] for line in lines if "held_out_mlm_loss" in line] == [4, 8, 9, 12]
+
+
+def test_every_line_tells_what_was_read_and_all_but_the_first_of_a_phase_how_fast(finished):
+    lines = [json.loads(line) for line in (finished[0] / "metrics.jsonl").read_text().splitlines()]
+    assert [line["examples"] for line in lines] == [8] * 9 + [4] * 3
+    for line in lines:
+        assert line["examples"] * 6 < line["tokens"] <= line["examples"] * line["length"]
+        assert (line["replicas"], line["skipped_steps"]) == (2, 0)
+        assert line["mlm_perplexity"] == pytest.approx(np.exp(line["mlm_loss"]))
+        assert ("held_out_mlm_perplexity" in line) == ("held_out_mlm_loss" in line)
+        if line["step"] in (1, 10):
+            assert all(line[name] is None for name in RATES)
+        else:
+            assert line["tokens_per_second"] > line["examples_per_second"] > 0
+            assert 0 <= line["input_wait_share"] <= 1 and 0 < line["model_flops_utilisation"] < 1
+
+
+def test_the_peak_and_replicas_that_share_a_cpu_are_said_once_and_nothing_is_warned_of(finished):
+    said = finished[1]
+    assert said[1] == "2 replicas share the cores of one CPU, so together they are no faster than one."
+    assert sum(line.startswith("Peak of 2 replicas: ") for line in said) == 1
+    assert not [line for line in said if line.startswith("Warning")]
 
 
 def test_one_schedule_runs_over_both_phases(finished):
@@ -229,7 +252,7 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
         ),
         ({"model": {"hiden_size": 16}}, r"Unknown `BertConfig` keys: \['hiden_size'\]"),
         ({"batch_size": 6, "micro_batches": 4}, r"`batch_size` must be a multiple .*batch_size=6"),
-        ({"steps": 1}, r"`steps` must be at least the number of phases, 2\. Received: steps=1"),
+        ({"steps": 1, "warmup_steps": 0}, r"`steps` must be at least the number of phases, 2\. Received: steps=1"),
         ({"warmup_steps": 13}, r"`warmup_steps`.*13"),
         ({"data": "nowhere"}, r"`data` must be a directory that.*nowhere"),
         ({"init": "somewhere"}, r"`model` cannot be given with `init`"),
@@ -237,7 +260,7 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
         ({"allow_missing": ("pooler",)}, r"`allow_missing` must go with `init`. Received: allow_missing=\('pooler',\)"),
         ({"max_ngram": 2}, r"`max_ngram` must go with `masking` n-gram. Received: max_ngram=2, masking='token'"),
         ({"init": "somewhere", "model": None}, r"must be a model directory.*somewhere"),
-        ({"dtype": "float16"}, r"`dtype` must be float32 or mixed_bfloat16. Received: dtype='float16'"),
+        ({"dtype": "float16"}, r"`dtype` must be float32, mixed_bfloat16 or mixed_float16. Received: dtype='float16'"),
     ],
     ids=str,
 )

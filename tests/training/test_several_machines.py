@@ -12,6 +12,7 @@ import pytest
 from machines import free_addresses
 from pretraining_runs import MODEL, assert_same_run, last_state_of, lines_of, small_config
 
+from keras_bert_impl.training.configs import PhaseConfig
 from keras_bert_impl.training.pretrain import pretrain
 
 pytestmark = pytest.mark.slow
@@ -28,14 +29,14 @@ def settings(data, run, **changes):
 class Machines:
     """Both processes of a training; the second has a run directory of its own, which nothing may be written to."""
 
-    def __init__(self, folder: Path, data: Path, **changes_of_second) -> None:
+    def __init__(self, folder: Path, data: Path, *, both: dict | None = None, second: dict | None = None) -> None:
         self.run, self.own_of_second = folder / "run", folder / "of-second"
         addresses = ",".join(free_addresses(2))
         self.outputs = [folder / "first.txt", folder / "second.txt"]
         self.processes = []
         folder.mkdir(exist_ok=True)
         for number, run in enumerate([self.run, self.own_of_second]):
-            changes = {"cluster": addresses, "worker": number} | (changes_of_second if number else {})
+            changes = {"cluster": addresses, "worker": number, **(both or {}), **((second or {}) if number else {})}
             file = folder / f"{number}.json"
             config = settings(data, run, **changes).to_dict()
             given = {name: value for name, value in config.items() if value is not None}
@@ -70,16 +71,34 @@ def undisturbed(prepared, tmp_path_factory):
     return machines
 
 
-def test_two_machines_learn_what_one_device_learns(undisturbed, prepared, tmp_path):
-    pretrain(settings(prepared, tmp_path / "run", replicas=1))
-    ours, theirs = last_state_of(undisturbed.run), last_state_of(tmp_path / "run")
+def assert_same_learning(run: Path, other: Path) -> None:
+    """Weights, optimizer and all sums over the steps are equal to what the order of additions leaves open."""
+    ours, theirs = last_state_of(run), last_state_of(other)
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         np.testing.assert_allclose(ours[name], value, atol=1e-5, rtol=0, err_msg=name)
-    for line, other in zip(lines_of(undisturbed.run), lines_of(tmp_path / "run"), strict=True):
+    lines = {line["step"]: line for line in lines_of(other)}
+    for line in lines_of(run):
         for name in ("loss", "held_out_mlm_loss", "held_out_nsp_accuracy"):
-            assert line.get(name) == pytest.approx(other.get(name), abs=1e-5), (line["step"], name)
-        assert line["tokens"] == other["tokens"]
+            assert line.get(name) == pytest.approx(lines[line["step"]].get(name), abs=1e-5), (line["step"], name)
+        assert line["tokens"] == lines[line["step"]]["tokens"]
+
+
+def test_two_machines_learn_what_one_device_learns(undisturbed, prepared, tmp_path):
+    pretrain(settings(prepared, tmp_path / "run", replicas=1))
+    assert_same_learning(undisturbed.run, tmp_path / "run")
+
+
+def test_so_they_do_with_lamb_parts_of_batches_buckets_and_packed_rows(prepared, tmp_path):
+    phases = (
+        PhaseConfig(length=16, steps=10, bucketed=True),
+        PhaseConfig(length=32, steps=10, batch_size=4, packed=True),
+    )
+    changes = {"phases": phases, "optimizer": "lamb", "clip_norm": 0.1, "log_every": 5, "checkpoint_every": 5}
+    pretrain(settings(prepared, tmp_path / "one", replicas=1, **changes))
+    two = Machines(tmp_path / "two", prepared, both={**changes, "micro_batches": 2, "steps_per_execution": 5})
+    assert two.codes() == [0, 0], two.said()
+    assert_same_learning(two.run, tmp_path / "one")
 
 
 def test_only_the_chief_writes(undisturbed):
@@ -133,7 +152,7 @@ def test_a_machine_that_hangs_is_lost(prepared, tmp_path):
 
 
 def test_machines_with_other_settings_are_refused(prepared, tmp_path):
-    machines = Machines(tmp_path, prepared, learning_rate=1e-4)
+    machines = Machines(tmp_path, prepared, second={"learning_rate": 1e-4})
     assert machines.codes() == [2, 2]
     for said in machines.said():
         assert (

@@ -1,6 +1,7 @@
 """A prepared directory, opened by memory mapping."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -16,12 +17,15 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from .manifest_check import manifest_fault
 from .open_files import make_room_for_files
-from .shard_check import are_whole_examples, are_whole_rows
-from .shards import EXAMPLE, FORMAT_NAME, FORMAT_VERSION, SPLITS, continued_path, rows_path, shard_paths, token_dtype
+from .open_shard import ARRAYS, Shard, damaged, open_array, open_shard
+from .shards import EXAMPLE, FORMAT_NAME, FORMAT_VERSION, SPLITS, rows_path, shard_paths
 from .word_boundaries import PIECES
 
 MANIFEST = "manifest.json"
 TOKEN_COUNTS = "token_counts.npy"
+
+# Of each split and length; others take their places. Linux allows a process 65,530 mapped files unless told otherwise.
+MOST_OPEN_SHARDS = 3000
 
 
 class PreparedData:
@@ -56,9 +60,9 @@ class PreparedData:
     def token_counts(self) -> np.ndarray:
         """Occurrences of each token in the training documents, int64 (vocab_size,)."""
         path = self.directory / TOKEN_COUNTS
-        counts = _open_array(path)
+        counts = open_array(path)
         if (counts.dtype, counts.shape) != (np.int64, (self._vocab_size,)) or counts.min() < 0:
-            raise _damaged(path)
+            raise damaged(path)
         return counts
 
     @cached_property
@@ -183,36 +187,29 @@ class ExampleSet:
         self.vocab_size, self.pad_token_id = vocab_size, pad_token_id
         self.failure: InputError | None = None
         self.packed_rows, self.next_sentence = packed_rows, next_sentence
-        self._ends = np.cumsum(counts)
-        make_room_for_files(4 * len(counts))
-        self._tokens, self._examples, self._bounds = [], [], []
-        self._continued: list[np.ndarray] | None = [] if with_boundaries else None
-        for number, count in enumerate(counts):
-            tokens_path, examples_path = shard_paths(directory, split, length, number)
-            tokens, examples = _open_array(tokens_path), _open_array(examples_path)
-            if not are_whole_examples(examples, count, length):
-                raise _damaged(examples_path)
-            size = int(examples[-1]["start"]) + int(examples[-1]["length"]) if count else 0
-            if (tokens.dtype, tokens.shape) != (token_dtype(vocab_size), (size,)):
-                raise _damaged(tokens_path)
-            self._tokens.append(tokens)
-            self._examples.append(examples)
-            bounds_path = rows_path(directory, split, length, number)
-            bounds = _open_array(bounds_path)
-            if not are_whole_rows(bounds, examples, length):
-                raise _damaged(bounds_path)
-            self._bounds.append(bounds)
-            path = continued_path(directory, split, length, number)
-            if self._continued is not None:
-                continued = _open_array(path)
-                if (continued.dtype, continued.shape) != (np.bool_, (size,)):
-                    raise _damaged(path)
-                self._continued.append(continued)
-            elif path.exists():
-                raise _damaged(path, f"settings.word_boundaries={PIECES!r} does not go with")
-        self._row_ends = np.cumsum([bounds.size - 1 for bounds in self._bounds])
+        self._counts, self._ends = counts, np.cumsum(counts)
+        self._with_boundaries = with_boundaries
+        make_room_for_files(ARRAYS * min(len(counts), MOST_OPEN_SHARDS))
+        self._shard = functools.lru_cache(maxsize=MOST_OPEN_SHARDS)(self._opened_shard)
+        # All of them are opened, and so checked, before any is used.
+        self._row_ends = np.cumsum([self._shard(number).bounds.size - 1 for number in range(len(counts))])
         if self._row_ends[-1] != packed_rows:
-            raise _damaged(rows_path(directory, split, length, len(counts) - 1))
+            raise damaged(rows_path(directory, split, length, len(counts) - 1))
+
+    def _opened_shard(self, number: int) -> Shard:
+        try:
+            return open_shard(
+                self.directory,
+                self.split,
+                self.length,
+                number,
+                count=self._counts[number],
+                vocab_size=self.vocab_size,
+                with_boundaries=self._with_boundaries,
+            )
+        except InputError as error:
+            self.failure = error
+            raise
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -220,7 +217,7 @@ class ExampleSet:
     @cached_property
     def lengths(self) -> np.ndarray:
         """Real tokens of each example, uint16."""
-        return np.concatenate([examples["length"] for examples in self._examples])
+        return np.concatenate([self._shard(number).examples["length"] for number in range(len(self._counts))])
 
     def examples_of_rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the examples in the packed rows of these numbers, one row after the other.
@@ -234,7 +231,7 @@ class ExampleSet:
         shards = np.searchsorted(self._row_ends, numbers, side="right")
         for shard in np.unique(shards):
             places = np.flatnonzero(shards == shard)
-            bounds = self._bounds[shard]
+            bounds = self._shard(int(shard)).bounds
             local = numbers[places] - (self._row_ends[shard] - (bounds.size - 1))
             starts[places] = bounds[local] + (self._ends[shard] - bounds[-1])
             counts[places] = bounds[local + 1] - bounds[local]
@@ -258,14 +255,13 @@ class ExampleSet:
         shards = np.searchsorted(self._ends, indices, side="right")
         token_ids = np.full((count, self.length), self.pad_token_id, np.int32)
         continues_word = np.zeros(token_ids.shape, bool)
-        for shard in np.unique(shards):
-            places = np.flatnonzero(shards == shard)
-            first = self._ends[shard] - self._examples[shard].size
-            found = self._examples[shard][indices[places] - first]
+        for number in np.unique(shards).tolist():
+            shard, places = self._shard(number), np.flatnonzero(shards == number)
+            found = shard.examples[indices[places] - (self._ends[number] - shard.examples.size)]
             examples[places] = found
-            _copy_rows(self._tokens[shard], found, token_ids, places)
-            if self._continued is not None:
-                _copy_rows(self._continued[shard], found, continues_word, places)
+            _copy_rows(shard.tokens, found, token_ids, places)
+            if shard.continued is not None:
+                _copy_rows(shard.continued, found, continues_word, places)
         # Without a sign, so that one comparison finds negative ids as well.
         if token_ids.view(np.uint32).max(initial=0) >= self.vocab_size:
             self.failure = self._odd_token(token_ids, shards)
@@ -279,13 +275,13 @@ class ExampleSet:
             "next_sentence_labels": examples["next_sentence_label"].astype(np.int32),
             "example_ids": examples["id"],
         }
-        return rows if self._continued is None else rows | {"continues_word": continues_word}
+        return rows | {"continues_word": continues_word} if self._with_boundaries else rows
 
     def _odd_token(self, token_ids: np.ndarray, shards: np.ndarray) -> InputError:
         """Returns what to say of the first token that is not in the vocabulary."""
         row, position = np.argwhere(token_ids.view(np.uint32) >= self.vocab_size)[0]
         path, _ = shard_paths(self.directory, self.split, self.length, int(shards[row]))
-        return _damaged(
+        return damaged(
             path, f"has the token id {token_ids[row, position]} for a vocabulary of {self.vocab_size:,} tokens"
         )
 
@@ -294,15 +290,3 @@ def _copy_rows(source: np.ndarray, found: np.ndarray, rows: np.ndarray, places: 
     """Copies what a shard holds for the examples `found` into the rows at `places`."""
     for place, start, size in zip(places, found["start"].tolist(), found["length"].tolist(), strict=True):
         rows[place, :size] = source[start : start + size]
-
-
-def _open_array(path: Path) -> np.ndarray:
-    try:
-        # A plain view: slices of `numpy.memmap` objects cost ten times as much.
-        return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    except (OSError, ValueError, EOFError):
-        raise _damaged(path) from None
-
-
-def _damaged(path: Path, what: str = "is missing, cut short or altered") -> InputError:
-    return InputError(f"`data` must be whole; prepare it anew. Received: {str(path)!r}, which {what}")

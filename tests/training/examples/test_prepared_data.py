@@ -8,6 +8,7 @@ import pytest
 from toy_data import toy_config
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.training.examples import prepared_data
 from keras_bert_impl.training.examples.prepared_data import ExampleSet, PreparedData
 from keras_bert_impl.training.prepare import prepare
 
@@ -323,7 +324,44 @@ def test_damaged_token_counts_are_named(copy: Path):
 
 def test_an_example_set_keeps_no_text_in_memory(folder: Path):
     examples: ExampleSet = PreparedData(folder).examples("train", 16)
-    base = examples._tokens[0].base
+    base = examples._shard(0).tokens.base
     while base is not None and not hasattr(base, "find"):
         base = base.base
     assert type(base).__name__ == "mmap"
+
+
+@pytest.fixture(scope="module")
+def many_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("many")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keras_bert_impl.training.prepare.block_size", lambda size: 4000)
+        prepare(toy_config(path, lengths=(16,)))
+    return path / "data"
+
+
+def test_rows_are_the_same_however_few_shards_are_open_at_a_time(many_shards: Path, monkeypatch: pytest.MonkeyPatch):
+    all_open = PreparedData(many_shards).examples("train", 16)
+    everything = np.random.default_rng(0).permutation(len(all_open))
+    monkeypatch.setattr(prepared_data, "MOST_OPEN_SHARDS", 2)
+    examples = PreparedData(many_shards).examples("train", 16)
+    assert len(list((many_shards / "train" / "16").glob("*.tokens.npy"))) > 2
+    expected = all_open.rows(everything)
+    for name, values in examples.rows(everything).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    np.testing.assert_array_equal(examples.lengths[everything], expected["padding_mask"].sum(axis=1))
+    numbers = np.arange(examples.packed_rows)
+    for found, whole in zip(examples.examples_of_rows(numbers), all_open.examples_of_rows(numbers), strict=True):
+        np.testing.assert_array_equal(found, whole)
+
+
+def test_a_shard_that_went_missing_is_named_when_it_is_opened_again(
+    many_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(prepared_data, "MOST_OPEN_SHARDS", 1)
+    data = PreparedData(shutil.copytree(many_shards, tmp_path / "copy"))
+    examples = data.examples("train", 16)
+    (tmp_path / "copy" / "train" / "16" / "00000.tokens.npy").unlink()
+    with pytest.raises(InputError, match=r"`data` must be whole; .*00000.tokens.npy', which is missing, cut short"):
+        examples.rows(np.array([0]))
+    with pytest.raises(InputError, match=r"00000.tokens.npy"), data.plain_errors():
+        raise RuntimeError("as tf.data says it")
