@@ -57,7 +57,10 @@ def our_step(x, y, skip_padding=True):
 
 
 def products(x, y):
-    """All matrix products of the step on real tokens and real predictions, forward and both backward ones."""
+    """All matrix products of the step on real tokens and real predictions, forward and both backward ones.
+
+    The vocabulary's kernel is the token table, so it stands as `(vocabulary, hidden)` as in every model that ties them.
+    """
     real = real_tokens(x)
     tokens, predictions = int(real.sum()), int(y["mask_weights"].sum())
     # Rows of one length that have as many products of positions as these have.
@@ -65,22 +68,26 @@ def products(x, y):
     heads, size = len(real) * HEADS, HIDDEN // HEADS
     shapes = [(tokens, HIDDEN, HIDDEN)] * 4 + [(tokens, HIDDEN, 4 * HIDDEN), (tokens, 4 * HIDDEN, HIDDEN)]
     shapes += [(heads, length, size, length), (heads, length, length, size)]
-    shapes = shapes * LAYERS + [(predictions, HIDDEN, HIDDEN), (predictions, HIDDEN, VOCABULARY)]
+    shapes = shapes * LAYERS + [(predictions, HIDDEN, HIDDEN)]
     operands = [
         tuple(tf.random.stateless_normal((*batch, *shape), (n, 1)) for shape in ((m, k), (k, n_), (m, n_)))
         for n, (*batch, m, k, n_) in enumerate(shapes)
     ]
 
-    @tf.function
-    def all_products(operands):
-        total = 0.0
-        for a, b, c in operands:
-            for product in (
-                tf.matmul(a, b),
-                tf.matmul(c, b, transpose_b=True),
-                tf.matmul(a, c, transpose_a=True),
-            ):
-                total += tf.reshape(product, (-1,))[0]
-        return total
+    vectors, table, of_logits = (
+        tf.random.stateless_normal(shape, (0, 2))
+        for shape in ((predictions, HIDDEN), (VOCABULARY, HIDDEN), (predictions, VOCABULARY))
+    )
 
-    return lambda: all_products(operands).numpy()
+    @tf.function
+    def all_products(operands, vectors, table, of_logits):
+        results = [
+            tf.matmul(vectors, table, transpose_b=True),
+            tf.matmul(of_logits, table),
+            tf.matmul(of_logits, vectors, transpose_a=True),
+        ]
+        for a, b, c in operands:
+            results += [tf.matmul(a, b), tf.matmul(c, b, transpose_b=True), tf.matmul(a, c, transpose_a=True)]
+        return tf.add_n([tf.reshape(result, (-1,))[0] for result in results])
+
+    return lambda: all_products(operands, vectors, table, of_logits).numpy()

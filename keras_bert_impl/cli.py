@@ -172,8 +172,10 @@ def _pretrain(options: Namespace) -> None:
     config = settings_from(PretrainConfig, options)
     import_tensorflow(options.verbose)
     from keras_bert_impl.training.pretrain import pretrain
+    from keras_bert_impl.training.stopping import sure_to_stop
 
-    pretrain(config, say=say)
+    with sure_to_stop():
+        pretrain(config, say=say)
 
 
 def _evaluate(options: Namespace) -> None:

@@ -21,6 +21,7 @@ Batch = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 LOGS = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
 class PretrainingTrainer(keras.Model):
     """Puts masked language modelling and next-sentence prediction around a `BertPretrainer`, for `fit`;
     or the former alone around a `BertMaskedLM`.
@@ -77,11 +78,13 @@ class PretrainingTrainer(keras.Model):
         super().__init__(**kwargs)
         if xla and skip_padding:
             raise InputError("`skip_padding` must be False with `xla`, which needs fixed shapes. Received: True")
+        self.skip_padding = skip_padding  # as it was asked for
         skip_padding = not xla if skip_padding is None else skip_padding
         self.pretrainer = pretrainer
         self.seed = seed
         self.micro_batches = micro_batches
         self.xla = xla
+        self.packed = packed
         self._packed_form = pretrainer.packed_form() if packed else None
         self._unpadded_form = pretrainer.unpadded_form() if skip_padding else None
         self._packed_unpadded_form = pretrainer.unpadded_form(packed=True) if skip_padding and packed else None
@@ -146,6 +149,18 @@ class PretrainingTrainer(keras.Model):
         )
         self._trains = optimizer is not None
 
+    def get_compile_config(self) -> dict[str, Any]:
+        """Returns what `compile` was given, as plain JSON values."""
+        optimizer = keras.saving.serialize_keras_object(self.optimizer) if self._trains else None
+        return {"optimizer": optimizer, "steps_per_execution": self.steps_per_execution}
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as `get_compile_config` says."""
+        optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
+        self.compile(optimizer, steps_per_execution=config["steps_per_execution"])
+        if optimizer is not None:
+            optimizer.build(self.pretrainer.trainable_variables)
+
     def call(self, inputs, training=None):
         """Returns the pretrainer's outputs."""
         model = self.pretrainer
@@ -192,7 +207,7 @@ class PretrainingTrainer(keras.Model):
         *gradients, global_sums = replicas.all_reduce(tf.distribute.ReduceOp.SUM, [*gradients, sums])
         logs = ratios(tf.unstack(global_sums))
         norm = tf.linalg.global_norm(gradients) / loss_scale
-        finite = tf.math.is_finite(logs["loss"] + norm)
+        finite = tf.math.is_finite(tf.reduce_sum(global_sums) + norm)
         scale = clipping(norm, self.optimizer.global_clipnorm) / loss_scale
         self.optimizer.apply_reduced(
             gradients, self.pretrainer.trainable_variables, scale=tf.where(finite, scale, tf.zeros_like(scale))
@@ -267,6 +282,24 @@ class PretrainingTrainer(keras.Model):
             nsp_weight = tf.reduce_sum(nsp_weights)
         sums = [mlm_loss_sum, mlm_correct, tf.reduce_sum(mask_weights), nsp_loss_sum, nsp_correct, nsp_weight]
         return (mlm_loss_sum, nsp_loss_sum), tf.stop_gradient(tf.stack([*sums, *_size(x)]))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what the constructor needs, as plain JSON values."""
+        return {
+            "name": self.name,
+            "pretrainer": keras.saving.serialize_keras_object(self.pretrainer),
+            "seed": self.seed,
+            "micro_batches": self.micro_batches,
+            "packed": self.packed,
+            "xla": self.xla,
+            "skip_padding": self.skip_padding,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "PretrainingTrainer":
+        """Builds the trainer and its model from `get_config`."""
+        pretrainer = keras.saving.deserialize_keras_object(config["pretrainer"], custom_objects)
+        return cls(**{**config, "pretrainer": pretrainer})
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
         """Does nothing: all is built, and Keras' way draws a batch and averages it over the replicas."""

@@ -172,8 +172,10 @@ class ReferenceRun:
         return {name: arrays[name] for name in _AXES if name in arrays}
 
     def _checked_rates(self, rates: Any) -> list[float]:
+        if is_number(rates):
+            rates = [rates] * self.steps
         if not isinstance(rates, list) or not all(is_number(rate) and 0 <= rate < float("inf") for rate in rates):
-            raise refused("learning_rate", "be a list of numbers from 0 on, one for each step", rates)
+            raise refused("learning_rate", "be numbers from 0 on, one for each step or one for all", rates)
         if len(rates) != self.steps:
             raise InputError(
                 f"`learning_rate` in {RUN} must have a rate for each of the {self.steps} steps of {BATCHES}. "

@@ -85,7 +85,11 @@ def _optimizer(text: str, weight_decay: Any) -> tuple[str, bool]:
 
 def _trust_ratio(text: str) -> str:
     """Returns which variables' steps follow their own norm: all unless the words tell of fewer."""
-    return "decayed" if re.search(r"albert|decayed|without (bias|layer)|exclud", text.lower()) else "all"
+    rest = re.sub(r"\b(with|without|no|not)?\s*bias[- ]correct\w*", "", text.lower())
+    if re.search(r"\b(all|every) (the )?(variable|parameter|layer|weight)", rest):
+        return "all"
+    fewer = r"albert|decayed|\b(without|not|no|except|exclud\w*|but)\b.{0,40}(layer[ _-]?norm|bias)"
+    return "decayed" if re.search(fewer, rest) else "all"
 
 
 def _betas(values: dict[str, Any]) -> tuple[float, float]:

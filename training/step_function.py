@@ -92,8 +92,10 @@ def step_function(
         done, _, logs = tf.while_loop(has_next, take_one, state, parallel_iterations=1)
         return done, logs
 
+    one_batch = one_step
     if not eager:
-        one_step = tf.function(one_step, reduce_retracing=True)
+        # Not `one_step` itself: a function of its own within `tf.cond` fails on several machines.
+        one_batch = tf.function(one_step, reduce_retracing=True)
         one_from = tf.function(one_from, reduce_retracing=True)
         several_from = tf.function(several_from, reduce_retracing=True)
 
@@ -107,7 +109,7 @@ def step_function(
             return logs
         # `train_on_batch` hands over a single batch in a generator.
         for batch in iterator:
-            logs = one_step(batch)
+            logs = one_batch(batch)
         return logs
 
     return function

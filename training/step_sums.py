@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+PARTS = ("mlm", "nsp")
 NAMES = (
     "mlm_loss_sum",
     "mlm_correct",
@@ -20,13 +21,13 @@ NAMES = (
 def ratios(sums: Any) -> dict[str, Any]:
     """Turns sums in the order of `NAMES` into mean losses and accuracies; NaN where nothing was counted.
 
-    Without next-sentence labels `loss` is the other loss alone.
+    `loss` is the sum of the losses that something was counted for.
     """
     values = dict(zip(NAMES, sums, strict=True))
     mlm_loss = values["mlm_loss_sum"] / values["mlm_weight"]
     nsp_loss = values["nsp_loss_sum"] / values["nsp_weight"]
     return {
-        "loss": mlm_loss + tf.math.divide_no_nan(values["nsp_loss_sum"], values["nsp_weight"]),
+        "loss": sum(tf.math.divide_no_nan(values[f"{part}_loss_sum"], values[f"{part}_weight"]) for part in PARTS),
         "mlm_loss": mlm_loss,
         "mlm_accuracy": values["mlm_correct"] / values["mlm_weight"],
         "nsp_loss": nsp_loss,

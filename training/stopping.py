@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM during training: the step in progress ends, its checkpoint is written, then the run stops."""
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -12,6 +13,8 @@ from keras_bert_impl.errors import StoppedBySignal
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # `timeout` and some schedulers send a signal to the process and once more to its group.
 ONCE_SECONDS = 1.0
+# What can end in order after a second signal has done so by then.
+PATIENCE_SECONDS = 2.0
 
 
 Agree = Callable[[int, int | None], int | None]
@@ -93,3 +96,39 @@ def stop_after_step(agree: Agree = _alone) -> Iterator[Stopping]:
         yield stopping
     finally:
         restore()
+
+
+@contextlib.contextmanager
+def sure_to_stop() -> Iterator[None]:
+    """While the block runs, a second Ctrl-C or SIGTERM ends the process, even in the middle of a long step.
+
+    Python's own handlers wait until TensorFlow returns from a step, which may take minutes. It is for commands, which
+    end with the process; outside the main thread it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    ended = threading.Event()
+    threading.Thread(target=_end_at_second_signal, args=(reader, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(before)
+        os.close(writer)
+
+
+def _end_at_second_signal(reader: int, ended: threading.Event) -> None:
+    first: float | None = None
+    while number := os.read(reader, 1):
+        if number[0] not in SIGNALS:
+            continue
+        if first is None:
+            first = time.monotonic()
+        elif time.monotonic() - first > ONCE_SECONDS and not ended.wait(PATIENCE_SECONDS):
+            os.write(2, b"Interrupted.\n")
+            os._exit(128 + number[0])
+    os.close(reader)

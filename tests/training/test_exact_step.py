@@ -339,3 +339,27 @@ def test_waiting_for_input_is_timed():
     assert 0.2 < trainer.input_clock.seconds() < 5
     trainer.input_clock.reset()
     assert trainer.input_clock.seconds() == 0
+
+
+def test_a_batch_without_a_masked_token_is_learnt_from_all_the_same():
+    trainer, logs = make_trainer(), Logs()
+    inputs, targets = make_batches(2)
+    for target in targets:
+        target["mask_weights"] = np.zeros_like(target["mask_weights"])
+    before = weights_of(trainer)
+    after = train(trainer, inputs, targets, [logs])
+    assert trainer.health.non_finite_steps() == 0
+    assert all(line["loss"] == line["nsp_loss"] and np.isnan(line["mlm_loss"]) for line in logs.lines)
+    assert any(not np.array_equal(before[path], after[path]) for path in after if "nsp_head" in path)
+
+
+def test_keras_own_checkpoint_callback_saves_a_trainer_that_goes_on(tmp_path):
+    trainer = make_trainer(packed=True, skip_padding=None)
+    inputs, targets = make_batches(6)
+    save = keras.callbacks.ModelCheckpoint(tmp_path / "trainer.keras", monitor="loss")
+    train(trainer, inputs[:3], targets[:3], [save])
+    loaded = keras.saving.load_model(tmp_path / "trainer.keras")
+    assert loaded.get_config() == trainer.get_config()
+    expected = train(trainer, inputs[3:], targets[3:])
+    for path, values in train(loaded, inputs[3:], targets[3:]).items():
+        np.testing.assert_array_equal(values, expected[path], err_msg=path)

@@ -108,15 +108,17 @@ def test_rows_must_not_be_longer_than_the_model(tmp_path: Path):
         ReferenceRun(tmp_path).config(CONFIG)
 
 
-def test_rates_must_be_one_for_each_step(tmp_path: Path, batches: dict[str, np.ndarray]):
+def test_rates_are_one_for_each_step_or_one_for_all(tmp_path: Path, batches: dict[str, np.ndarray]):
     write_run(tmp_path, batches, learning_rate=[1e-3, 0])
     message = r"`learning_rate` in run.json must have a rate for each of the 3 steps of batches.npz. Received: 2 rates"
     with pytest.raises(InputError, match=message):
         ReferenceRun(tmp_path)
-    write_run(tmp_path, batches, learning_rate=1e-3)
-    message = r"`learning_rate` in run.json must be a list of numbers from 0 on, .* Received: learning_rate=0.001"
+    write_run(tmp_path, batches, learning_rate=-1e-3)
+    message = r"`learning_rate` in run.json must be numbers from 0 on, .* Received: learning_rate=\[-0.001, -0.001, "
     with pytest.raises(InputError, match=message):
         ReferenceRun(tmp_path)
+    write_run(tmp_path, batches, learning_rate=1e-3)
+    assert ReferenceRun(tmp_path).learning_rates == [1e-3] * STEPS
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, batches: dict[str, np.ndarray]):

@@ -47,6 +47,8 @@ def test_the_optimizer_is_named_in_words(words: str, kind: str, corrects: bool):
     [
         ("LAMB with bias correction", "all"),
         ("LAMB with bias correction, trust ratio for decayed variables only", "decayed"),
+        ("LAMB without bias correction, the trust ratio is not applied to biases and LayerNorm", "decayed"),
+        ("LAMB without bias correction, trust ratio for all variables, LayerNorm too", "all"),
         ("ALBERT's LAMB without bias correction", "decayed"),
     ],
 )

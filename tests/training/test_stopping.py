@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -110,3 +112,42 @@ def test_of_several_machines_a_signal_here_after_one_elsewhere_is_no_second_one(
         send(signal.SIGTERM)
         with pytest.raises(StoppedBySignal, match=r"Stopped by Ctrl-C after step 3"):
             asked.stop(3)
+
+
+LONG_STEP = """
+import sys
+import keras_bert_console
+from keras_bert_impl.training import stopping
+stopping.ONCE_SECONDS = stopping.PATIENCE_SECONDS = 0.05
+with stopping.sure_to_stop(), stopping.stop_after_step():
+    import hashlib
+    print("in a step", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_ends_a_command_in_the_middle_of_a_long_step(number, code):
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", LONG_STEP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "in a step\n"
+    process.send_signal(number)
+    time.sleep(0.2)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (code, "Interrupted.\n")
+
+
+def test_one_signal_ends_no_command_and_nothing_is_left_watching(monkeypatch):
+    monkeypatch.setattr(stopping, "ONCE_SECONDS", 0)
+    monkeypatch.setattr(stopping.os, "_exit", lambda code: pytest.fail("ended"))
+    with stopping.sure_to_stop(), stop_after_step() as asked:
+        send(signal.SIGTERM)
+        assert asked.requested
+    assert signal.set_wakeup_fd(-1) == -1
+    deadline = time.monotonic() + 5
+    while any(thread.name.endswith("(_end_at_second_signal)") for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
