@@ -5,7 +5,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-PARTS = ("mlm", "nsp")
 NAMES = (
     "mlm_loss_sum",
     "mlm_correct",
@@ -26,8 +25,9 @@ def ratios(sums: Any) -> dict[str, Any]:
     values = dict(zip(NAMES, sums, strict=True))
     mlm_loss = values["mlm_loss_sum"] / values["mlm_weight"]
     nsp_loss = values["nsp_loss_sum"] / values["nsp_weight"]
+    loss = sum(tf.math.divide_no_nan(values[f"{part}_loss_sum"], values[f"{part}_weight"]) for part in ("mlm", "nsp"))
     return {
-        "loss": sum(tf.math.divide_no_nan(values[f"{part}_loss_sum"], values[f"{part}_weight"]) for part in PARTS),
+        "loss": tf.where(values["mlm_weight"] + values["nsp_weight"] > 0, loss, float("nan") * loss),
         "mlm_loss": mlm_loss,
         "mlm_accuracy": values["mlm_correct"] / values["mlm_weight"],
         "nsp_loss": nsp_loss,

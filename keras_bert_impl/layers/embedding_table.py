@@ -59,9 +59,11 @@ class EmbeddingTable(keras.layers.Layer):
         rows = ops.take(table, ops.reshape(ids, (-1,)), axis=0)
         return ops.reshape(rows, (*ops.shape(ids), self.output_dim))
 
-    def project(self, inputs):
+    def project(self, inputs, training=None):
         """Returns the product of each input vector with each row: `(batch, output_dim)` to `(batch, input_dim)`."""
-        return _product_with_rows(inputs, ops.cast(ops.multiply(self.table, 1.0), inputs.dtype))
+        if training:
+            return _product_with_rows(inputs, ops.cast(ops.multiply(self.table, 1.0), inputs.dtype))
+        return ops.matmul(inputs, ops.transpose(ops.cast(self.table, inputs.dtype)))
 
     def compute_output_spec(self, ids):
         return keras.KerasTensor((*ids.shape, self.output_dim), dtype=self.variable_dtype)

@@ -29,6 +29,7 @@ class MaskedLMHead(keras.layers.Layer):
         inputs: float tensor, `(batch, seq_len, hidden_size)`; or `(real_tokens, hidden_size)`.
         mask_positions: integer tensor, `(batch, predictions)`, each in `[0, seq_len)`. Into real tokens: of any shape,
             numbers of tokens.
+        training: bool. Whether a gradient will be taken: then it is one of fewer passes.
 
     Returns:
         Logits, a float32 tensor `(*mask_positions.shape, vocab_size)` whatever the compute dtype.
@@ -73,13 +74,13 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, inputs, mask_positions):
-        transformed = self.layer_norm(self.dense(vectors_at(inputs, mask_positions)))
-        logits = ops.cast(self.token_embedding.project(transformed), "float32")
+    def call(self, inputs, mask_positions, training=None):
+        transformed = self.layer_norm(self.dense(vectors_at(inputs, mask_positions)), training=training)
+        logits = ops.cast(self.token_embedding.project(transformed, training=training), "float32")
         logits = ops.add(logits, ops.cast(self.bias, "float32"))
         return ops.reshape(logits, (*ops.shape(mask_positions), self.token_embedding.input_dim))
 
-    def compute_output_spec(self, inputs, mask_positions):
+    def compute_output_spec(self, inputs, mask_positions, training=None):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")
 
     def get_config(self):
