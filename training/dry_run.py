@@ -161,6 +161,8 @@ def try_phase(
 def describe_layout(config: PretrainConfig, strategy: tf.distribute.Strategy) -> str:
     """Returns the strategy, its devices and how a batch is divided, in words."""
     name = type(strategy).__name__ if strategy.num_replicas_in_sync > 1 else "one device, no strategy"
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        name = "MultiWorkerMirroredStrategy"  # The class has another name.
     return (
         f"{name} ({', '.join(local_devices(strategy))}), {config.dtype}, XLA {'on' if config.xla else 'off'}, "
         f"padding {'left out' if config.skip_padding else 'computed'}, "

@@ -53,7 +53,10 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-_IN_TRAINING = {gelu_erf: _gelu_erf_in_training, gelu_tanh: _gelu_tanh_in_training}
+_IN_TRAINING: dict[Callable[[Any], Any], Callable[[Any], Any]] = {
+    gelu_erf: _gelu_erf_in_training,
+    gelu_tanh: _gelu_tanh_in_training,
+}
 
 
 def in_training(activation: Callable[[Any], Any]) -> Callable[[Any], Any]:
