@@ -94,7 +94,14 @@ def test_so_they_do_with_lamb_parts_of_batches_buckets_and_packed_rows(prepared,
         PhaseConfig(length=16, steps=10, bucketed=True),
         PhaseConfig(length=32, steps=10, batch_size=4, packed=True),
     )
-    changes = {"phases": phases, "optimizer": "lamb", "clip_norm": 0.1, "log_every": 5, "evaluate_every": 5}
+    changes = {
+        "phases": phases,
+        "optimizer": "lamb",
+        "clip_norm": 0.1,
+        "log_every": 5,
+        "evaluate_every": 5,
+        "checkpoint_every": 5,
+    }
     pretrain(settings(prepared, tmp_path / "one", replicas=1, **changes))
     two = Machines(tmp_path / "two", prepared, both={**changes, "micro_batches": 2, "steps_per_execution": 5})
     assert two.codes() == [0, 0], two.said()
