@@ -145,7 +145,9 @@ def batches_of_steps(
         return source.rows_of(part.rows(numbers, batch_size), part.rows(epochs, batch_size)) | sizes
 
     steps = tf.data.Dataset.range(first_step, first_step + num_steps)
-    return _by_number(steps, make, source, part.element_size(batch_size), cut=buckets is not None)
+    dataset = _by_number(steps, make, source, part.element_size(batch_size), cut=buckets is not None)
+    # So that Keras need not find out by running into the end.
+    return dataset.apply(tf.data.experimental.assert_cardinality(num_steps)) if part == WHOLE else dataset
 
 
 def batches_of_all(

@@ -10,6 +10,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.layers.real_tokens import real_slots
 from keras_bert_impl.losses import MLM_EPSILON
 
+from .configs import check_seed
 from .cross_entropy import cross_entropy
 from .dropout_seeds import fixed_dropout, seed_states
 from .step_function import InputClock, step_function
@@ -17,6 +18,8 @@ from .step_health import StepHealth
 from .step_sums import NAMES, StepSums, ratios
 
 Batch = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
+
+TARGETS = ("mask_labels", "mask_weights", "next_sentence_labels", "next_sentence_weights")
 
 LOGS = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
 
@@ -54,7 +57,7 @@ class PretrainingTrainer(keras.Model):
             `{"mask_labels", "mask_weights", "next_sentence_labels", "next_sentence_weights"}`.
 
     Raises:
-        InputError: if `xla` and `skip_padding` are both asked for.
+        InputError: if an argument is out of its range, or `xla` and `skip_padding` are both asked for.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
@@ -76,6 +79,11 @@ class PretrainingTrainer(keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_seed(seed)
+        if type(micro_batches) is not int or micro_batches < 1:
+            raise InputError(
+                f"`micro_batches` must be a whole number from 1 on. Received: micro_batches={micro_batches!r}"
+            )
         if xla and skip_padding:
             raise InputError("`skip_padding` must be False with `xla`, which needs fixed shapes. Received: True")
         self.skip_padding = skip_padding  # as it was asked for
@@ -124,10 +132,11 @@ class PretrainingTrainer(keras.Model):
             "loss_weights": "the losses are the trainer's own",
             "metrics": "the metrics are the trainer's own",
             "weighted_metrics": "the metrics are the trainer's own",
+            "auto_scale_loss": "the loss of a `mixed_float16` model is scaled by itself",
             "jit_compile": "it fails under replicas; `PretrainingTrainer(..., xla=True)` compiles what can be",
         }
         for name, value in kwargs.items():
-            if name not in reasons and name != "auto_scale_loss":
+            if name not in reasons:
                 raise InputError(f"`compile` does not know `{name}`. Received: {name}={value!r}")
             if name in reasons and value not in (None, False, "auto"):
                 raise InputError(f"`{name}` must be left out: {reasons[name]}. Received: {name}={value!r}")
@@ -312,11 +321,15 @@ def clipping(norm: tf.Tensor, largest: float | None) -> tf.Tensor:
 
 def _inputs_and_targets(data: Any) -> Batch:
     """Returns the two halves of a batch; a third, weights of the samples, would be ignored."""
+    if isinstance(data, tuple) and len(data) == 3 and data[2] is None:  # from `train_on_batch`
+        data = data[:2]
     if not isinstance(data, tuple) or len(data) != 2 or not isinstance(data[1], dict):
         raise InputError(
             "`x` must be a dataset of pairs of inputs and targets, without sample weights; targets have their own. "
             f"Received: {type(data).__name__}{f' of {len(data)}' if isinstance(data, tuple) else ''}"
         )
+    if missing := [name for name in TARGETS if name not in data[1]]:
+        raise InputError(f"`x` must have targets with {', '.join(TARGETS)}. Received: no {', '.join(missing)}")
     return data
 
 

@@ -22,7 +22,7 @@ _FORWARD_AND_BACKWARD = 3
 _SIZES = (1024, 2048, 4096, 8192)
 _ENOUGH_SECONDS = 0.05
 _PRODUCTS = 2
-_TRIES = 3
+_TRIES = 7
 
 
 def training_flops(

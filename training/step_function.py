@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 Step = Callable[[Any], dict[str, tf.Tensor]]
@@ -29,7 +30,7 @@ class InputClock:
 
     def add(self, seconds: tf.Tensor) -> None:
         """Adds seconds, within a step function."""
-        self._seconds.assign_add(seconds)
+        self._seconds.assign_add(tf.cast(seconds, tf.float64))
 
 
 def step_function(
@@ -117,4 +118,4 @@ def step_function(
 
 def _now() -> tf.Tensor:
     # TensorFlow's own clock refuses to work where operations are asked to be deterministic.
-    return tf.numpy_function(time.perf_counter, [], tf.float64)
+    return tf.numpy_function(lambda: np.float64(time.perf_counter()), [], tf.float64)

@@ -46,6 +46,11 @@ def test_a_batch_at_the_seam_holds_examples_of_both_epochs():
     assert [number for numbers, _ in found for number in numbers] == first[8:] + second[:12]
 
 
+def test_the_number_of_batches_is_known():
+    dataset = batches_of_steps(SOURCE, batch_size=8, seed=3, first_step=1, num_steps=3)
+    assert len(dataset) == 3 == len(list(dataset))
+
+
 @pytest.mark.parametrize("rows_per_call", [1, 16, 1000])
 def test_the_order_holds_however_many_rows_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch, rows_per_call: int):
     def found():

@@ -63,7 +63,7 @@ def test_replicas_are_compared_with_one(prepared, tmp_path):
     phases = (PhaseConfig(length=16, share=1),)
     config = small_config(prepared, tmp_path / "run", dry_run=True, replicas=2, steps_per_execution=4, phases=phases)
     facts = pretrain(config, say=said.append)
-    assert "2 replicas share the cores of one CPU, so together they are no faster than one." in said
+    assert "2 replicas share the cores of one CPU, so together they are seldom faster than one." in said
     assert any(line.startswith("Layout: MirroredStrategy (CPU:0, CPU:1), ") for line in said)
     assert facts["phases"][0]["examples"] == 8.0
     alone = facts["tokens_per_second_of_one_replica"]

@@ -319,6 +319,18 @@ def test_what_would_be_ignored_or_wrong_is_refused():
     trainer.compile(BertAdamW(1e-3))
     with pytest.raises(InputError, match=r"`x` must be a dataset of pairs of inputs and targets, .* tuple of 3"):
         trainer.fit(as_dataset(*make_batches(1)).map(lambda x, y: (x, y, tf.ones(BATCH))), verbose=0)
+    with pytest.raises(InputError, match=r"`x` must have targets with mask_labels, .* Received: no mask_weights"):
+        trainer.fit(
+            as_dataset(*make_batches(1)).map(lambda x, y: (x, {name: y[name] for name in y if name != "mask_weights"})),
+            verbose=0,
+        )
+    for options, message in (
+        ({"micro_batches": 0}, r"`micro_batches` must be a whole number from 1 on\. Received: micro_batches=0"),
+        ({"micro_batches": 2.5}, r"`micro_batches` must be a whole number from 1 on\. Received: micro_batches=2\.5"),
+        ({"seed": -1}, r"`seed` must be a whole number"),
+    ):
+        with pytest.raises(InputError, match=message):
+            PretrainingTrainer(BertPretrainer(tiny_config(), seed=11), **options)
     with pytest.raises(InputError, match=r"`skip_padding` must be False with `xla`"):
         PretrainingTrainer(BertPretrainer(tiny_config(), seed=11), xla=True, skip_padding=True)
 
@@ -363,3 +375,15 @@ def test_keras_own_checkpoint_callback_saves_a_trainer_that_goes_on(tmp_path):
     expected = train(trainer, inputs[3:], targets[3:])
     for path, values in train(loaded, inputs[3:], targets[3:]).items():
         np.testing.assert_array_equal(values, expected[path], err_msg=path)
+
+
+def test_without_a_graph_and_by_single_batches_a_trainer_learns_the_same():
+    inputs, targets = make_batches(3)
+    expected = train(make_trainer(), inputs, targets)
+    eager, single = make_trainer(), make_trainer()
+    eager.compile(eager.optimizer, run_eagerly=True)
+    for x, y in zip(inputs, targets, strict=True):
+        single.train_on_batch(x, y)
+    for weights in (train(eager, inputs, targets), weights_of(single)):
+        for path, values in expected.items():
+            np.testing.assert_allclose(weights[path], values, atol=1e-6, rtol=0, err_msg=path)
