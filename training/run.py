@@ -217,7 +217,7 @@ def say_beginning(
         f"replica{'s' if config.replicas != 1 else ''}."
     )
     if (replicas := replicas_on_one_cpu(strategy)) > 1:
-        say(f"{replicas} replicas share the cores of one CPU, so together they are no faster than one.")
+        say(f"{replicas} replicas share the cores of one CPU, so together they are seldom faster than one.")
     for phase in phases:
         rows = f"{phase.batch_size} examples"
         if phase.packed:

@@ -73,7 +73,7 @@ def test_every_line_tells_what_was_read_and_all_but_the_first_of_a_phase_how_fas
 
 def test_the_peak_and_replicas_that_share_a_cpu_are_said_once_and_nothing_is_warned_of(finished):
     said = finished[1]
-    assert said[1] == "2 replicas share the cores of one CPU, so together they are no faster than one."
+    assert said[1] == "2 replicas share the cores of one CPU, so together they are seldom faster than one."
     assert sum(line.startswith("Peak of 2 replicas: ") for line in said) == 1
     assert not [line for line in said if line.startswith("Warning")]
 
