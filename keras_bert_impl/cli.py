@@ -55,7 +55,7 @@ def _run(arguments: list[str]) -> None:
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        parsed = build_parser().parse_args(_with_recipe_as_config(_with_beam_as_one_word(arguments)))
+        parsed = _parse(_with_beam_as_one_word(arguments))
     except UnicodeDecodeError as error:
         raise InputError(f"`config` must be UTF-8 text. Received: byte {error.start} cannot be read") from error
     options = parsed[parsed.command]
@@ -77,20 +77,48 @@ def _with_beam_as_one_word(arguments: list[str]) -> list[str]:
     return [*arguments[:place], f"--beam={arguments[place + 1]}", *arguments[place + 2 :]]
 
 
-def _with_recipe_as_config(arguments: list[str]) -> list[str]:
-    """Puts the settings file of a recipe in its place; what `--config` and options say afterwards stands."""
-    if arguments[:1] != ["pretrain"]:
-        return arguments
+def _parse(arguments: list[str]) -> Namespace:
+    """Returns the command and its options, where the command line overrides files, and these a recipe."""
+    command, rest = arguments[:1], arguments[1:]
+    if not command or command[0] not in COMMANDS_WITH_CONFIG:
+        return build_parser().parse_args(arguments)
+    recipe, rest = _taken_out("--recipe", rest) if command == ["pretrain"] else ([], rest)
+    if rest[-1:] == ["--recipe"] and command == ["pretrain"]:
+        recipe = ["--recipe="]
+    files, rest = _taken_out("--config", rest)
+    own = [*command, *files, *rest]
+    parsed = build_parser().parse_args([*command, *_recipe_files(recipe), *own[1:]])
+    options = parsed[command[0]]
+    if recipe and options.init is not None and (options.preset or options.model):
+        given = build_parser().parse_args(own)[command[0]]
+        if given.preset is None and given.model is None:
+            say("`init` says what the model is: preset and model of the recipe are left out.")
+            options.preset = options.model = None
+    return parsed
+
+
+def _taken_out(flag: str, words: list[str]) -> tuple[list[str], list[str]]:
+    """Returns every `FLAG VALUE` and `FLAG=VALUE` of the words, and the other words; `--` ends the options."""
+    taken: list[str] = []
+    others: list[str] = []
+    place = 0
+    while place < len(words) and words[place] != "--":
+        word = words[place]
+        if word == flag and place + 1 < len(words):
+            taken += words[place : place + 2]
+            place += 1
+        else:
+            (taken if word.startswith(f"{flag}=") else others).append(word)
+        place += 1
+    return taken, [*others, *words[place:]]
+
+
+def _recipe_files(words: list[str]) -> list[str]:
+    """Returns the options that read the settings files of recipes."""
     from keras_bert_impl.training import recipes
 
-    words: list[str] = []
-    rest = iter(arguments)
-    for word in rest:
-        name = next(rest, None) if word == "--recipe" else word.removeprefix("--recipe=")
-        if name is None:
-            raise InputError(f"`recipe` must be one of {', '.join(recipes.names())}. Received: none")
-        words += [word] if name == word else ["--config", str(recipes.path(name))]
-    return words
+    names = [word.removeprefix("--recipe=") for word in words if word != "--recipe"]
+    return [word for name in names for word in ("--config", str(recipes.path(name)))]
 
 
 @contextlib.contextmanager
@@ -119,6 +147,8 @@ def _mistake(error: BaseException) -> str | None:
         return str(error)
     if "No space left on device" in str(error) and not isinstance(error, OSError):
         return "No space left on device; nothing was left half-written."
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return f"Names and texts must be UTF-8. Received: {error.object!r}"
     if isinstance(error, OSError):
         place = f" at {error.filename!r}" if error.filename else ""
         return f"{error.strerror or error}{place}; nothing was left half-written."
@@ -393,6 +423,8 @@ COMMANDS: dict[str, Command] = {
     "serve": Command("serve an export on this machine", _serve_options, _serve),
     "demo": Command("go the whole way once, on real text", _demo_options, _demo),
 }
+
+COMMANDS_WITH_CONFIG = ("vocab", "prepare", "pretrain", "evaluate")
 
 
 def build_parser() -> ArgumentParser:

@@ -11,6 +11,9 @@ from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespac
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.settings_text import MODE as SETTINGS_MODE
 
+# Values of JSON as they are: for `Any` the library turns text such as "8" into the number.
+_Value = str | bool | int | float | list | dict | None
+
 
 class Parser(ArgumentParser):
     """Says what is wrong in one sentence instead of printing the usage."""
@@ -99,7 +102,9 @@ def _add_field(parser: ArgumentParser, field: dataclasses.Field, hint: Any, posi
     elif many and dataclasses.is_dataclass(item):
         # Plain mappings: the settings class checks their keys and says which it knows.
         rows = [{key: value for key, value in entry.to_dict().items() if value is not None} for entry in default]
-        parser.add_argument(flag, type=list[dict[str, Any]], default=rows, help=text)
+        parser.add_argument(flag, type=list[dict[str, _Value]], default=rows, help=text)
+    elif hint == dict[str, Any] | None:
+        parser.add_argument(flag, type=dict[str, _Value] | None, default=default, required=required, help=text)
     elif many or hint == tuple[int, ...] | None:
         parser.add_argument(flag, type=item if many else int, nargs="+", default=default, required=required, help=text)
     else:

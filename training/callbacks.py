@@ -1,5 +1,6 @@
 """What happens beside the steps of a run: the progress bar, TensorBoard, the best model."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,8 @@ class Progress(AfterSteps):
 
     def show(self, line: Line) -> None:
         """Shows the values of a line beside the bar."""
-        shown = [f"loss {line['loss']:.3f}"] if "loss" in line else []
-        if "mlm_accuracy" in line:
+        shown = [f"loss {line['loss']:.3f}"] if line.get("loss") is not None else []
+        if line.get("mlm_accuracy") is not None:
             shown.append(f"mlm {line['mlm_accuracy']:.1%}")
         if line["examples_per_second"]:
             shown += [f"{line['examples_per_second']:.0f} examples/s", f"{line['tokens_per_second']:,.0f} tokens/s"]
@@ -101,7 +102,7 @@ class BestModel:
 
     Losses at different lengths cannot be compared, so only evaluations of the same phase compete: the first
     evaluation of a phase takes the place of all earlier ones. After the run the best of the last phase
-    stands.
+    stands. A loss that is not finite is never the best.
 
     Args:
         save: called when a line is the best so far.
@@ -121,7 +122,7 @@ class BestModel:
 
     def _is_better(self, line: Line) -> bool:
         loss = line.get("held_out_mlm_loss")
-        if loss is None:
+        if loss is None or not math.isfinite(loss):
             return False
         best = self.best
         if best and best["phase"] == line["phase"] and best["held_out_mlm_loss"] <= loss:

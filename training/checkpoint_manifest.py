@@ -30,7 +30,8 @@ def write_manifest(directory: Path, step: int, structure: Structure) -> None:
         "step": step,
         "variables": structure,
         "files": {
-            path.name: {"bytes": path.stat().st_size, "crc32": _checksum(path)} for path in sorted(directory.iterdir())
+            path.name: {"bytes": path.stat().st_size, "crc32": checksum_of(path)}
+            for path in sorted(directory.iterdir())
         },
     }
     facts["crc32"] = _checksum_of_facts(facts)
@@ -52,7 +53,7 @@ def read_manifest(directory: Path, step: int) -> Structure:
                     f"{name} is {counted(abs(difference), 'byte')} {'short' if difference < 0 else 'too long'}"
                 )
         for name, file in facts["files"].items():
-            if _checksum(directory / name) != file["crc32"]:
+            if checksum_of(directory / name) != file["crc32"]:
                 raise DamagedError(f"{name} has other bytes than were written")
     except PermissionError:
         raise  # not damage: the user may read it after all
@@ -81,7 +82,8 @@ def _checksum_of_facts(facts: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(facts, sort_keys=True).encode())
 
 
-def _checksum(path: Path) -> int:
+def checksum_of(path: Path) -> int:
+    """Returns the CRC-32 of a file."""
     checksum = 0
     with path.open("rb") as file:
         while part := file.read(_PART):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.atomic import atomic_directory, to_disk
@@ -42,6 +43,7 @@ class Checkpoints:
         self._structure: Structure = {
             name: [[value.dtype.name, value.shape.as_list()] for value in values] for name, values in groups.items()
         }
+        self._groups = groups
         self._state = tf.train.Checkpoint(**groups)
         self._written: int | None = None
         directory.mkdir(parents=True, exist_ok=True)
@@ -109,6 +111,23 @@ class Checkpoints:
                 + ", and ".join(f"that of step {step} cannot be used ({fault})" for step, fault in faults.items())
             )
         return 0
+
+    def read_group(self, step: int, group: str) -> None:
+        """Gives the variables of one group the values they have in the checkpoint of a step, and leaves the others.
+
+        Raises:
+            DamagedError: if the checkpoint is not there, not whole, or of another model or optimizer.
+        """
+        path = self.path(step)
+        if difference := _difference(read_manifest(path, step), self._structure):
+            raise DamagedError(f"it is one {difference}")
+        tf.train.Checkpoint(**{group: self._groups[group]}).read(str(path / _STATE)).expect_partial()
+
+    def is_finite(self, step: int, group: str) -> bool:
+        """Returns whether every value of a group in the checkpoint of a step is finite."""
+        reader = tf.train.load_checkpoint(str(self.path(step) / _STATE))
+        names = [name for name in reader.get_variable_to_shape_map() if name.startswith(f"{group}/")]
+        return all(bool(np.isfinite(np.asarray(reader.get_tensor(name), "float32")).all()) for name in names)
 
     def _restore(self, step: int) -> None:
         path = self.path(step)

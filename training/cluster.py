@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import re
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -108,7 +109,7 @@ def _is_here(host: str, port: int) -> bool:
     """Whether the address can be bound, or could if the port were free."""
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # a label of a host that is too long, or none of the net's letters
         return False
     for family, kind, protocol, _, place in places:
         try:
@@ -128,13 +129,14 @@ def _of_tf_config(text: str) -> Cluster | None:
         jobs = config.get("cluster") or {}
         task = config.get("task") or {}
         addresses = {role: [str(address) for address in jobs[role]] for role in jobs}
-    except (ValueError, AttributeError, TypeError) as error:
+        role, index = task.get("type"), task.get("index")
+        known = {*addresses, *([role] if role else [])}
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(
             "`TF_CONFIG` must be JSON with `cluster`, lists of addresses by role, and `task`, a type and an index. "
-            f"Received: {text!r}"
+            f"Received: {text if len(text) < 1000 else text[:1000] + '…'!r}"
         ) from error
-    role, index = task.get("type"), task.get("index")
-    if wrong := sorted({*addresses, *([role] if role else [])} - set(_ROLES)):
+    if wrong := sorted(known - set(_ROLES), key=repr):
         raise InputError(
             "`TF_CONFIG` must have the roles chief and worker only, since parameter servers and evaluators have no "
             f"part in this training. Received: {wrong[0]!r}"
@@ -150,7 +152,7 @@ def _of_tf_config(text: str) -> Cluster | None:
 
 def _number_of_task(role: Any, index: Any, addresses: dict[str, list[str]]) -> int:
     of_role = addresses.get(role, [])
-    if type(index) is not int and not (isinstance(index, str) and index.isdigit()):
+    if type(index) is not int and not (isinstance(index, str) and re.fullmatch("[0-9]{1,9}", index)):
         index = -1
     if not 0 <= int(index) < len(of_role):
         raise InputError(

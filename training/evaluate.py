@@ -7,14 +7,14 @@ from typing import Any
 
 from keras_bert_impl.errors import InputError
 
-from .configs import EvaluateConfig, PretrainConfig
+from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
 from .examples.masking import MASKED_SHARE, NGRAM, TOKEN, WHOLE_WORD
 from .examples.prepared_data import PreparedData
 from .held_out import HeldOut, describe
 from .model_choice import PretrainingModel, check_same_tokens, pretraining_class
 from .pretraining_data import PretrainingData, check_masks, open_data
-from .run_directory import RunDirectory, read_json, write_json
+from .run_directory import RunDirectory, write_json
 
 
 def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, Any]]:
@@ -69,7 +69,7 @@ def _masks(config: EvaluateConfig, data: PretrainingData) -> dict[str, Any]:
     masks: dict[str, Any] = {"masked_share": MASKED_SHARE, "masking": TOKEN, "max_ngram": 3}
     run = RunDirectory(config.model)
     if run.facts.is_file() and isinstance(data, PreparedData):
-        trained = PretrainConfig.from_dict(read_json(run.config))
+        trained = run.stored_config()
         masks = {name: getattr(trained, name) for name in masks}
     given = {name: getattr(config, name) for name in masks}
     return masks | {name: value for name, value in given.items() if value is not None}

@@ -114,6 +114,7 @@ def perplexity(loss: float) -> float:
 
 def describe(length: int | str, record: dict[str, Any]) -> str:
     """Returns one line for a person about a full record."""
+    record = {name: math.nan if value is None else value for name, value in record.items()}
     absent = "head in the model" if "nsp_majority_share" in record else "labels"
     next_sentence = f"{record['examples']} examples, no next-sentence {absent}"
     if "nsp_accuracy" in record:

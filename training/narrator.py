@@ -25,15 +25,17 @@ class Narrator:
 
 def _losses(line: Line) -> str:
     training, accuracy = "no step taken since the line before", ""
-    if "mlm_loss" in line:
+    if line.get("mlm_loss") is not None:
         training, accuracy = f"MLM loss {line['mlm_loss']:.3f} in training", f", accuracy {line['mlm_accuracy']:.1%}"
     if "held_out_mlm_loss" not in line:
         return training + accuracy
+    if line["held_out_mlm_loss"] is None:
+        return f"{training}{accuracy}; the held-out MLM loss is no finite number, so this model is not kept as the best"
     told = (
         f"{training}, {line['held_out_mlm_loss']:.3f} held out (unigram {line['held_out_unigram_loss']:.3f}), "
         f"accuracy {line['held_out_mlm_accuracy']:.1%}"
     )
-    if "held_out_nsp_accuracy" in line:
+    if line.get("held_out_nsp_accuracy") is not None:
         told += (
             f"; NSP accuracy {line['held_out_nsp_accuracy']:.1%} "
             f"(always the commoner label: {line['held_out_nsp_majority_share']:.1%})"

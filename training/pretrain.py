@@ -4,20 +4,25 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.progress import progress_bar
 
 from .callbacks import BestModel, Line, Progress, TensorBoard
+from .checkpoint_manifest import DamagedError, checksum_of
 from .checkpointing import saved_steps
 from .chief_state import take_from_chief
 from .cluster import find_cluster, place_of_run
 from .configs import PretrainConfig
+from .corpus.wording import counted
 from .disk_space import check_room, plain_full_disk, run_size
 from .distribution import make_deterministic, make_strategy, resolve_replicas
 from .dry_run import dry_run
+from .finite_values import finite_or_none
 from .freed_memory import keep_freed_memory
 from .held_out import HeldOut, describe
 from .metrics_log import MetricsLog
@@ -119,6 +124,12 @@ def train(run: Run, callbacks: Sequence[keras.callbacks.Callback] = ()) -> None:
             if run.trainer.stop_training:
                 run.say(f"A callback ended the training after step {run.step}.")
                 break
+            if run.step < phase.last_step:
+                raise InputError(
+                    f"`data` must have batches for all steps of phase {phase.number}, up to step {phase.last_step}; "
+                    "without an error the training ended before them, so the run is not finished and the same command "
+                    f"goes on. Received: {run.config.data!r}, whose batches ended after step {run.step}"
+                )
 
 
 def train_phase(run: Run, phase: Phase, callbacks: list[keras.callbacks.Callback]) -> None:
@@ -167,6 +178,7 @@ def make_recorder(
         evaluate=evaluate,
         save=run.save_checkpoint,
         stopping=stopping,
+        last_checkpoint=run.last_checkpoint,
         listeners=listeners,
         tell=tell,
     )
@@ -184,19 +196,19 @@ def what_is_judged(run: Run) -> dict[str, int]:
 def finish(run: Run) -> dict[str, Any]:
     """Measures the best model on all held-out examples, and writes metrics and report."""
     lines = run.log.lines()
-    best = BestModel(lambda: None, lines).best
-    if best is None:
+    steps = run.step
+    best_step = run.team.from_chief(_take_best_weights(run, lines) if run.team.is_chief else None)
+    best = best_step is not None
+    if best:
+        weights = {"weights": run.trainer.pretrainer.weights}
+        take_from_chief(run.team, run.trainer.distribute_strategy, weights)
+    else:
+        best_step = steps
         run.say(
             "The data has no held-out documents at the last length, so the model is that of the last step, "
             f"training MLM loss {_last_loss(lines):.4f}."
         )
         run.save_model()
-    else:
-        if run.team.is_chief:
-            _load_weights(run.trainer.pretrainer, run)
-        weights = {"weights": run.trainer.pretrainer.weights}
-        take_from_chief(run.team, run.trainer.distribute_strategy, weights)
-    best_step = best["step"] if best else run.step
     longest = run.trainer.pretrainer.config.max_position_embeddings
     lengths = [length for length in run.data.lengths if run.data.count("held_out", length) and length <= longest]
     if lengths:
@@ -205,7 +217,7 @@ def finish(run: Run) -> dict[str, Any]:
     for length in lengths:
         record = held_out[str(length)] = _held_out(run, length, limit=0).full_record(run.trainer)
         run.say(describe(length, record))
-    metrics = {"steps": run.step, "best_step": best_step, "held_out": held_out}
+    metrics = finite_or_none({"steps": steps, "best_step": best_step, "held_out": held_out})
     sicknesses = sicknesses_of(lines, **what_is_judged(run))
     run.say(write_report(run.directory.report, run.config, lines, metrics, run.phases, sicknesses))
     write_json(run.directory.metrics, metrics)
@@ -215,7 +227,19 @@ def finish(run: Run) -> dict[str, Any]:
 
 def stored_metrics(directory: RunDirectory) -> dict[str, Any] | None:
     """Returns the metrics of a finished run, and None of one that is not finished."""
-    return read_json(directory.metrics) if directory.metrics.exists() else None
+    if not directory.metrics.exists():
+        return None
+    metrics = read_json(directory.metrics)
+    try:
+        told = [metrics[name] for name in ("steps", "best_step")]
+        told += [describe(length, record) for length, record in metrics["held_out"].items()]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"`run` must hold its own {directory.metrics.name}, as the run wrote it when it was finished; remove that "
+            f"file, and the same command measures the best model again. Received: {str(directory.metrics)!r}, in which "
+            f"something is missing or of another kind: {error}"
+        ) from error
+    return metrics
 
 
 def _tell_finished(directory: RunDirectory, metrics: dict[str, Any], say: Say) -> dict[str, Any]:
@@ -225,12 +249,14 @@ def _tell_finished(directory: RunDirectory, metrics: dict[str, Any], say: Say) -
     if not metrics["held_out"] and (lines := MetricsLog(directory.metrics_log).lines()):
         say(f"Training MLM loss {_last_loss(lines):.4f}")
     say(_where(directory, metrics))
+    if not directory.model.is_dir():
+        say(f"It is missing there; remove {directory.metrics}, and the same command writes it anew.")
     return metrics
 
 
 def _last_loss(lines: list[Line]) -> float:
-    """The last training loss; a line has none where every step was skipped."""
-    return next((line["mlm_loss"] for line in reversed(lines) if "mlm_loss" in line), math.nan)
+    """Returns the last training loss; a line has none where every step was skipped."""
+    return next((line["mlm_loss"] for line in reversed(lines) if line.get("mlm_loss") is not None), math.nan)
 
 
 def _where(directory: RunDirectory, metrics: dict[str, Any]) -> str:
@@ -249,6 +275,50 @@ def _held_out(run: Run, length: int, *, limit: int) -> HeldOut:
         masking=run.config.masking,
         max_ngram=run.config.max_ngram,
     )
+
+
+def _take_best_weights(run: Run, lines: list[Line]) -> int | None:
+    """Gives the model the weights of the best evaluation, puts them into the model directory and returns their step.
+
+    They come from the checkpoint of that step, which alone is known to be of it. None: nothing was evaluated.
+    """
+    best = BestModel(lambda: None, lines).best
+    phase, name = run.phases[-1].number, "held_out_mlm_loss"
+    in_last_phase = [line for line in lines if line["phase"] == phase and name in line]
+    if best is None and any(name in line for line in lines):
+        raise InputError(
+            "`run` must have an evaluation with a finite held-out loss; in all of them the loss was infinite or not a "
+            "number, so no model is the best and the run is not finished; take another `run` with a lower "
+            f"`learning_rate`. Received: {str(run.directory.path)!r}, evaluated at "
+            f"{counted(sum(name in line for line in lines), 'step')}"
+        )
+    if best is None:
+        return None
+    if in_last_phase and best["phase"] != phase:
+        run.say(
+            f"No evaluation of phase {phase} gave a finite held-out MLM loss, so the best model is that of step "
+            f"{best['step']}, in phase {best['phase']}."
+        )
+    try:
+        run.checkpoints.read_group(best["step"], "weights")
+    except DamagedError as fault:
+        run.say(f"The checkpoint of step {best['step']}, the best, cannot be used ({fault}); taking model/ instead.")
+        _load_weights(run.trainer.pretrainer, run)
+        return best["step"]
+    before = _contents(run.directory.model)
+    run.save_model()
+    if before and before != _contents(run.directory.model):
+        run.say(f"model/ was not the model of step {best['step']}, the best; it is written anew from its checkpoint.")
+    elif not before:
+        run.say(f"model/ was missing; it is written anew from the checkpoint of step {best['step']}.")
+    return best["step"]
+
+
+def _contents(directory: Path) -> dict[str, int]:
+    """Returns a checksum of every file of a directory; nothing if there is none."""
+    if not directory.is_dir():
+        return {}
+    return {path.name: checksum_of(path) for path in sorted(directory.iterdir()) if path.is_file()}
 
 
 def _load_weights(pretrainer: PretrainingModel, run: Run) -> None:

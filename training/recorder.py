@@ -7,6 +7,7 @@ from typing import Any
 from keras_bert_impl.errors import InputError
 
 from .callbacks import AfterSteps, Line, steps_skipped
+from .finite_values import finite_or_none
 from .held_out import perplexity
 from .metrics_log import MetricsLog
 from .phases import Milestones, Phase
@@ -31,6 +32,7 @@ class Recorder(AfterSteps):
         save: called with the step when a checkpoint is due.
         tell: called with the lines of steps after which an evaluation is due, also without held-out metrics.
         listeners: called with every line.
+        last_checkpoint: returns a clause on what the last checkpoint holds, for the message of a run that stops.
         non_finite_limit: steps of the run that may be skipped since their loss or gradient was not finite.
         replicas: over which a batch is divided.
         stopping: whether the run has been asked to stop; a line and a checkpoint are due then.
@@ -53,6 +55,7 @@ class Recorder(AfterSteps):
         save: Callable[[int], Any],
         tell: Callable[[Line], None] = lambda line: None,
         listeners: Sequence[Callable[[Line], Any]] = (),
+        last_checkpoint: Callable[[], str] = lambda: "there is no checkpoint",
         non_finite_limit: int = 0,
         replicas: int = 1,
         stopping: Stopping | None = None,
@@ -67,6 +70,7 @@ class Recorder(AfterSteps):
         self.save = save
         self.tell = tell
         self.listeners = listeners
+        self.last_checkpoint = last_checkpoint
         self.non_finite_limit = non_finite_limit
         self.replicas = replicas
         self.stopping = stopping or Stopping()
@@ -84,6 +88,7 @@ class Recorder(AfterSteps):
             line = self._line(step)
             if "evaluate" in due:
                 line |= {f"held_out_{name}": value for name, value in self.evaluate().items()}
+            line = finite_or_none(line)
             self.log.append(line)
             if "evaluate" in due:
                 self.tell(line)
@@ -129,7 +134,7 @@ class Recorder(AfterSteps):
         scale = "" if loss_scale is None else f", loss scale {loss_scale:g}"
         raise InputError(
             "`learning_rate` or the data made the loss or its gradient infinite or not a number in more steps than "
-            f"`non_finite_limit`, so the run stopped; they were skipped, and its last checkpoint is sound. "
+            f"`non_finite_limit`, so the run stopped; no skipped step changed a weight, and {self.last_checkpoint()}. "
             f"Received: {bad} such step{'s' if bad != 1 else ''}, the first {first} and the last {last}, at "
             f"learning_rate={self.learning_rate(last - 1):.3g}{scale}, non_finite_limit={self.non_finite_limit}"
         )

@@ -228,7 +228,10 @@ def _phase_cells(phase: Phase, lines: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _cells(record: dict[str, Any], columns: Iterable[str]) -> list[str]:
-    return [form.format(record[name]) for name, form in (_COLUMNS[title] for title in columns)]
+    return [
+        "not finite" if record[name] is None else form.format(record[name])
+        for name, form in (_COLUMNS[title] for title in columns)
+    ]
 
 
 def _settings(config: PretrainConfig) -> Iterator[tuple[str, str]]:

@@ -72,8 +72,10 @@ class Run:
         return steps_done(self.trainer.optimizer)
 
     def save_model(self) -> None:
-        """Puts the present weights into the run's model directory."""
+        """Puts the present weights into the run's model directory; sets aside what is no model there."""
         if self.team.is_chief:
+            if aside := self.directory.set_damaged_model_aside():
+                self.say(f"{self.directory.model} held something else than a model; that is kept as {aside}.")
             self.trainer.pretrainer.save_pretrained(self.directory.model, tokenizer=self.data.tokenizer)
 
     def save_best(self) -> None:
@@ -87,7 +89,16 @@ class Run:
         if self.team.is_chief:
             self.log.to_disk()
             self.checkpoints.save(step)
+            self.directory.note_checkpoint()
         self.team.saved_step = step
+
+    def last_checkpoint(self) -> str:
+        """Returns a clause on what the last checkpoint holds, as far as that is known on this machine."""
+        steps = self.checkpoints.steps()
+        if not steps:
+            return "there is no checkpoint" + ("" if self.team.is_chief else " on this machine")
+        held = "finite weights" if self.checkpoints.is_finite(steps[-1], "weights") else "weights that are not finite"
+        return f"the last checkpoint, of step {steps[-1]}, holds {held}"
 
 
 def start_run(
@@ -105,10 +116,13 @@ def start_run(
     Of several machines only the chief has a checkpoint to restore; the others take what it has.
     """
     team = team or Team()
+    if team.is_chief:
+        directory.check_progress()
     trainer, learning_rate = build_trainer(config, data, phases, model_config, strategy)
     directory.begin(config, model_config, data.digest)
     checkpoints = Checkpoints(directory.checkpoints, trainer.state(), keep=config.keep_checkpoints)
-    checkpoints.restore_last(say)
+    if checkpoints.restore_last(say):
+        directory.note_checkpoint()
     take_from_chief(team, strategy, trainer.state())
     step = team.saved_step = steps_done(trainer.optimizer)
     log = MetricsLog(directory.metrics_log)

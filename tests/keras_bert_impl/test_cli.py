@@ -1,6 +1,7 @@
 """The front door: help without waiting, one sentence for each mistake, nothing left behind."""
 
 import dataclasses
+import itertools
 import json
 import signal
 import subprocess
@@ -397,3 +398,92 @@ def test_convert_advises_in_options(mistake, headless, tmp_path, options, expect
 def test_attention_needs_a_first_text_and_a_vocabulary(mistake, headless):
     assert "needs a first text" in mistake("inspect", headless, "--attention-pair", "b")
     assert "with a vocabulary" in mistake("inspect", headless, "--attention", "a b")
+
+
+@pytest.fixture
+def settings_of(monkeypatch):
+    """Runs `pretrain` up to its settings; returns them."""
+    seen = []
+    monkeypatch.setattr("keras_bert_impl.training.pretrain.pretrain", lambda config, say: seen.append(config))
+    monkeypatch.setattr("keras_bert_impl.cli.import_tensorflow", lambda verbose: None)
+
+    def run(*arguments: object) -> PretrainConfig:
+        assert main(["pretrain", "--data", "d", *map(str, arguments), "--run", "r"]) == 0
+        return seen.pop()
+
+    return run
+
+
+def test_options_stand_before_a_config_file_and_that_before_a_recipe_in_any_order(settings_of, tmp_path):
+    (tmp_path / "run.yaml").write_text("batch_size: 96\nlog_every: 7\n")
+    parts = [["--seed", 5, "--batch-size=64"], [f"--config={tmp_path / 'run.yaml'}"], ["--recipe", "bert-base"]]
+    for order in itertools.permutations(parts):
+        config = settings_of(*itertools.chain(*order))
+        assert (config.batch_size, config.log_every, config.warmup_steps, config.seed) == (64, 7, 10_000, 5)
+    for file in (["--config", tmp_path / "run.yaml"], [f"--config={tmp_path / 'run.yaml'}"]):
+        assert settings_of(*file, "--recipe=bert-base").batch_size == 96
+        assert settings_of("--recipe", "bert-base", *file).batch_size == 96
+
+
+def test_options_before_a_config_file_stand_for_every_command(corpus, tmp_path):
+    (tmp_path / "vocab.yaml").write_text("size: 300\n")
+    output = tmp_path / "vocab.txt"
+    arguments = ["vocab", "--size", 60, "--output", output, "--config", tmp_path / "vocab.yaml", "--", corpus]
+    assert main(list(map(str, arguments))) == 0
+    assert len(output.read_text().splitlines()) == 60
+
+
+def test_the_size_of_a_recipe_gives_way_to_init_but_not_the_user_s(settings_of, mistake, tmp_path, capsys):
+    config = settings_of("--init", "m", "--recipe", "mosaic-like")
+    assert (config.preset, config.model, config.init, config.masked_share) == (None, None, "m", 0.3)
+    assert "preset and model of the recipe are left out" in capsys.readouterr().out
+    run = ["pretrain", "--data", "d", "--run", "r", "--recipe", "mosaic-like", "--init", "m"]
+    assert "`preset` cannot be given with `init`" in mistake(*run, "--preset", "tiny")
+    (tmp_path / "run.yaml").write_text("preset: tiny\n")
+    assert "`preset` cannot be given with `init`" in mistake(*run, "--config", tmp_path / "run.yaml")
+
+
+@pytest.mark.parametrize(
+    "options,expected",
+    [
+        (["--recipe", "bert-base-lamb", "--batch-size", 64], "`batch_size` would have no effect, since every phase"),
+        (["--recipe", "bert-base-lamb", "--learning-rate", 1e-3], "`learning_rate` would have no effect, since"),
+        (["--recipe", "bert-base-lamb", "--steps", 20], "[7038, 1563]: give `phases` with other steps, or null"),
+        (["--recipe", "bert-base", "--phases", '[{"length": 8, "steps": 20}]'], "`--steps null`, for their sum"),
+        (["--phases", '[{"length": 8, "share": 1, "batch_size": "8"}]'], "as batch_size. Received: batch_size='8'"),
+        (
+            ["--phases", '[{"length": 8, "share": 1, "packed": "yes"}]'],
+            "true or false as packed. Received: packed='yes'",
+        ),
+        (["--recipe"], "`recipe` must be one of bert-base, "),
+        (["--cluster", ","], "separated by commas, with an IPv6 host in brackets. Received: '' in ','"),
+        (["--run", ""], "`run` must be the name of a directory, as UTF-8 text. Received: run=''"),
+        (["--run", "a\udcff"], "as UTF-8 text. Received: run='a\\udcff'"),
+        (["--model", "{a: " * 3000], "`settings` must not be nested so deep"),
+        (["--model", "&a {b: *a}"], "`settings` must not have an alias that holds itself. Received: one on line 1"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(mistake, options, expected):
+    assert expected in mistake("pretrain", "--data", "d", "--run", "r", *options)
+
+
+def test_text_where_the_model_has_a_number_is_kept_as_text(settings_of):
+    assert settings_of("--model", '{"hidden_size": "16", "a": 2, "b": 1e-3, "c": null, "d": true}').model == {
+        "hidden_size": "16",
+        "a": 2,
+        "b": 1e-3,
+        "c": None,
+        "d": True,
+    }
+
+
+def test_text_that_is_not_utf8_is_a_sentence(mistake, monkeypatch, tmp_path):
+    command = dataclasses.replace(COMMANDS["inspect"], run=lambda options: options.path.encode())
+    monkeypatch.setitem(COMMANDS, "inspect", command)
+    assert "Names and texts must be UTF-8. Received: 'a\\udcff'" in mistake("inspect", "a\udcff")
+
+
+def test_an_alias_that_holds_itself_is_refused_in_a_config_file(mistake, tmp_path):
+    (tmp_path / "run.yaml").write_text("seed: 1\nsteps: &a [*a]\n")
+    sentence = mistake("pretrain", "--data", "d", "--run", "r", "--config", tmp_path / "run.yaml")
+    assert "`settings` must not have an alias that holds itself. Received: one on line 2" in sentence

@@ -71,6 +71,7 @@ def test_a_port_in_use_does_not_hide_whose_address_it_is():
     [
         (("127.0.0.1:2221", "127.0.0.1:2222"), "2 of these addresses are its own"),
         (("203.0.113.1:2222", "203.0.113.2:2222"), "none of these addresses is its own"),
+        (("a" * 64 + ".invalid:2222", "203.0.113.2:2222"), "none of these addresses is its own"),
         (("no.such.host.invalid:2222", "203.0.113.2:2222"), "none of these addresses is its own"),
     ],
 )
@@ -115,6 +116,13 @@ def test_an_option_that_tf_config_contradicts_is_refused(cluster, worker, messag
     [
         ("{", r"`TF_CONFIG` must be JSON with `cluster`.*Received: '{'"),
         ("[]", r"`TF_CONFIG` must be JSON with `cluster`"),
+        ("[" * 100_000, r"`TF_CONFIG` must be JSON with `cluster`"),
+        ('{"task": 5}', r"`TF_CONFIG` must be JSON with `cluster`.*a type and an index\. Received: '{\"task\": 5}'"),
+        ('{"task": {"type": ["chief"]}}', r"`TF_CONFIG` must be JSON with `cluster`"),
+        (
+            '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": "\u00b2"}}',
+            "a place in the list",
+        ),
         ('{"cluster": {"worker": ["a:1", "b:2"], "ps": ["c:3"]}, "task": {"type": "worker", "index": 0}}', "'ps'"),
         ('{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "evaluator", "index": 0}}', "'evaluator'"),
         ('{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 2}}', "a place in the list.*2"),

@@ -144,13 +144,48 @@ def test_a_mistake_in_a_phase_names_the_argument(phases, message: str):
         ),
         (
             {"steps": 9, "phases": [{"length": 64, "steps": 8}]},
-            r"`steps` must be the sum of those of the phases, \[8\]\. Received: steps=9",
+            r"`steps` must be the sum of those of the phases, \[8\]: give .*`--steps null`, .* Received: steps=9",
         ),
+        (
+            {"batch_size": 8, "phases": [{"length": 64, "share": 1, "batch_size": 4}]},
+            r"`batch_size` would have no effect, since every phase has its own: give `phases` .*=8, phases with \[4\]",
+        ),
+        (
+            {"learning_rate": 1, "schedule_span": "phase", "phases": [{"length": 64, "share": 1, "learning_rate": 2}]},
+            r"`learning_rate` would have no effect, since .* Received: learning_rate=1, phases with \[2\]",
+        ),
+        (
+            {"steps_per_execution": 100_001},
+            r"`steps_per_execution` must be .* at least 1 and at most 100000\. .*=100001",
+        ),
+        ({"steps_per_execution": 2**31}, r"`steps_per_execution` must be .* at most 100000\. "),
+        ({"batch_size": 2**24 + 1}, r"`batch_size` must be .* at most 16777216\. Received: batch_size=16777217"),
+        ({"micro_batches": 2**24 + 1}, r"`micro_batches` must be .* at most 16777216\. "),
+        ({"log_every": 2**31}, r"`log_every` must be .* at most 2000000000\. Received: log_every=2147483648"),
+        ({"steps": 2**31}, r"`steps` must be .* at most 2000000000\. "),
+        ({"warmup_steps": 2**31}, r"`warmup_steps` must be .* at most 2000000000\. "),
+        ({"keep_checkpoints": 1_000_001}, r"`keep_checkpoints` must be .* at most 1000000\. "),
+        ({"replicas": 1025}, r"`replicas` must be .* at most 1024\. Received: replicas=1025"),
+        ({"phases": [{"length": 8, "steps": 2**31}]}, r"`phases` must have at most 2000000000 as steps\. "),
+        ({"phases": [{"length": 8, "steps": 2 * 10**9}] * 2}, r"`phases` must have at most 2000000000 steps in all\. "),
+        (
+            {"phases": [{"length": 8, "share": 1, "batch_size": 2**25}]},
+            r"`phases` must have at most 16777216 as batch_size\. Received: batch_size=33554432",
+        ),
+        ({"run": ""}, r"`run` must be the name of a directory, as UTF-8 text\. Received: run=''"),
+        ({"data": "a\udcff"}, r"`data` must be the name of a directory, as UTF-8 text\. Received: data='a"),
     ],
 )
 def test_settings_of_optimizer_and_schedule_are_checked(values: dict, message: str):
     with pytest.raises(InputError, match=message):
         PretrainConfig.from_dict({"data": "data", "run": "run", **values})
+
+
+@pytest.mark.parametrize("batch_size", [256, 4, 2])
+def test_a_batch_size_that_a_phase_has_or_the_default_goes_with_phases_of_their_own(batch_size: int):
+    phases = [{"length": 64, "share": 0.5, "batch_size": 4}, {"length": 64, "share": 0.5, "batch_size": 2}]
+    values = {"data": "data", "run": "run", "batch_size": batch_size, "phases": phases}
+    assert PretrainConfig.from_dict(values).batch_size == batch_size
 
 
 def test_steps_are_given_or_those_of_the_phases_or_a_million():

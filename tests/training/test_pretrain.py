@@ -41,7 +41,7 @@ def copied(finished, tmp_path):
 def test_a_run_leaves_all_its_parts(finished):
     run, said, metrics = finished
     names = {"config.json", "run.json", "metrics.jsonl", "metrics.json", "report.html", "tensorboard", "checkpoints"}
-    assert names | {"model", ".lock"} == {path.name for path in run.iterdir()}
+    assert names | {"model", ".lock", ".saved"} == {path.name for path in run.iterdir()}
     assert json.loads((run / "metrics.json").read_text()) == metrics
     # Step 8 was the best of its time; every third one is due.
     assert [path.name for path in sorted((run / "checkpoints").iterdir())] == [f"step_{n:08d}" for n in (8, 9, 12)]

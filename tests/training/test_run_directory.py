@@ -66,7 +66,10 @@ def test_layout_and_bookkeeping_may_change(place, changes):
         ({"learning_rate": 1e-3}, r"learning_rate is 0\.005 there\. Received: learning_rate=0\.001"),
         ({"masked_share": 0.3}, r"masked_share is 0\.15"),
         ({"evaluation_examples": 5}, r"evaluation_examples is 20"),
-        ({"phases": (PhaseConfig(length=16, share=1),)}, r"phases is \[\{'length': 16, 'share': 0\.75"),
+        (
+            {"phases": (PhaseConfig(length=16, share=1),)},
+            r'phases is \[\{"length": 16, "share": 0\.75.*"steps": null',
+        ),
     ],
     ids=str,
 )
@@ -109,3 +112,55 @@ def test_steps_may_be_given_or_follow_from_the_phases(tmp_path):
     config = small_config(tmp_path / "data", tmp_path / "run", phases=phases, steps=None)
     RunDirectory(config.run).begin(config, MODEL, DIGEST)
     RunDirectory(config.run).check(dataclasses.replace(config, steps=12), MODEL, DIGEST)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"phases": None},
+        {"zzz": 1},
+        {"learning_rate": "abc"},
+        {"init": 5},
+        {"steps": [1]},
+        {"not_decayed": None},
+        {"model": 5},
+        None,
+    ],
+    ids=str,
+)
+def test_a_damaged_config_is_called_the_runs_own(place, damage):
+    config, digest = place
+    directory = RunDirectory(config.run)
+    stored = json.loads(directory.config.read_text())
+    directory.config.write_text(json.dumps({} if damage is None else stored | damage))
+    with pytest.raises(
+        InputError, match=r"`run` must hold its own config\.json, as the run wrote it.*'.*config\.json'"
+    ):
+        directory.check(config, MODEL, digest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: {},
+        lambda facts: facts | {"model": 5},
+        lambda facts: facts | {"model": None},
+        lambda facts: facts | {"model": facts["model"] | {"zzz": 5}},
+        lambda facts: facts | {"model": facts["model"] | {"hidden_size": "a"}},
+    ],
+    ids=["empty", "model 5", "model null", "unknown key", "wrong type"],
+)
+def test_damaged_facts_are_refused(place, change):
+    config, digest = place
+    directory = RunDirectory(config.run)
+    directory.facts.write_text(json.dumps(change(json.loads(directory.facts.read_text()))))
+    with pytest.raises(InputError, match=r"`run` must hold its own run\.json, as the run wrote it.*'.*run\.json'"):
+        directory.check(config, MODEL, digest)
+
+
+def test_values_in_a_difference_are_json(place):
+    config, digest = place
+    changed = dataclasses.replace(config, bias_correction=not config.bias_correction)
+    now, then = json.dumps(changed.bias_correction), json.dumps(config.bias_correction)
+    with pytest.raises(InputError, match=rf"bias_correction is {then} there\. Received: bias_correction={now} for"):
+        RunDirectory(config.run).check(changed, MODEL, digest)

@@ -1,5 +1,7 @@
 """HOST:PORT of several machines, as `--cluster` has them."""
 
+import re
+
 from keras_bert_impl.errors import InputError
 
 
@@ -15,6 +17,8 @@ def split_addresses(text: str, name: str = "cluster") -> tuple[str, ...]:
     """
     addresses = tuple(address.strip() for address in text.split(","))
     for address in addresses:
+        if not address:
+            raise InputError(f"{_rule(name)} Received: '' in {text!r}")
         split_address(address, name)
     if twice := [address for address in addresses if addresses.count(address) > 1]:
         raise InputError(f"`{name}` must have each address once. Received: {twice[0]!r} twice")
@@ -31,10 +35,11 @@ def split_address(address: str, name: str = "cluster") -> tuple[str, int]:
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     plain_host = bool(bare) and not any(letter.isspace() or letter in "/@" for letter in host)
     if not colon or not plain_host or (":" in bare and bare == host):
-        raise InputError(
-            f"`{name}` must be a list of HOST:PORT, separated by commas, with an IPv6 host in brackets. "
-            f"Received: {address!r}"
-        )
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise InputError(f"{_rule(name)} Received: {address!r}")
+    if not (re.fullmatch("[0-9]{1,5}", port) and 1 <= int(port) <= 65535):
         raise InputError(f"`{name}` must have ports from 1 to 65535. Received: {address!r}")
     return bare, int(port)
+
+
+def _rule(name: str) -> str:
+    return f"`{name}` must be a list of HOST:PORT, separated by commas, with an IPv6 host in brackets."

@@ -7,6 +7,10 @@ from keras_bert_impl.errors import InputError
 
 from .settings import Settings, setting
 
+# TensorFlow counts both in 32 bits.
+MOST_STEPS = 2_000_000_000
+MOST_ROWS = 2**24
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseConfig(Settings):
@@ -52,6 +56,11 @@ class PhaseConfig(Settings):
             raise InputError(f"`phases` must have true or false as {name}. Received: {name}={getattr(self, name)!r}")
         if self.packed and self.bucketed:
             raise InputError("`phases` must not be both packed and bucketed. Received: packed=True, bucketed=True")
+        for name, most in (("steps", MOST_STEPS), ("warmup_steps", MOST_STEPS), ("batch_size", MOST_ROWS)):
+            if (getattr(self, name) or 0) > most:
+                raise InputError(
+                    f"`phases` must have at most {most} as {name}. Received: {name}={getattr(self, name)!r}"
+                )
 
 
 DEFAULT_PHASES = (PhaseConfig(length=128, share=0.9), PhaseConfig(length=512, share=0.1))
@@ -78,5 +87,10 @@ def check_phases(phases: tuple[PhaseConfig, ...], steps: int | None) -> None:
             raise InputError(f"`phases` must have shares that add up to 1. Received: shares={shares}")
     elif any(count is None for count in given):
         raise InputError(f"`phases` must all have steps, or all have share. Received: steps={given}")
+    elif sum(count or 0 for count in given) > MOST_STEPS:
+        raise InputError(f"`phases` must have at most {MOST_STEPS} steps in all. Received: steps={given}")
     elif steps is not None and steps != sum(count or 0 for count in given):
-        raise InputError(f"`steps` must be the sum of those of the phases, {given}. Received: steps={steps}")
+        raise InputError(
+            f"`steps` must be the sum of those of the phases, {given}: give `phases` with other steps, or null as "
+            f"`steps`, `--steps null`, for their sum. Received: steps={steps}"
+        )

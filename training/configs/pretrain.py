@@ -7,8 +7,12 @@ from keras_bert_impl.errors import InputError
 
 from .addresses import split_addresses
 from .masking import check_masking, masking_field
-from .phases import DEFAULT_PHASES, PhaseConfig, check_phases, to_phase
+from .phases import DEFAULT_PHASES, MOST_ROWS, MOST_STEPS, PhaseConfig, check_phases, to_phase
 from .settings import ANY, Settings, check_range, check_seed, check_word, setting
+
+_MOST_REPLICAS = 1024
+# A call of the compiled function cannot be interrupted.
+_MOST_STEPS_PER_EXECUTION = 100_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,19 +106,24 @@ class PretrainConfig(Settings):
         help="most floating-point operations a second of a replica, to tell its utilisation; measured if not given",
     )
     dry_run: bool = setting(
-        False, help="make one step of each phase, tell parameters, memory, speed and expected time, and stop"
+        False, help="make a few steps of each phase, tell parameters, memory, speed and expected time, and stop"
     )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phases", tuple(to_phase(phase) for phase in self.phases))
         object.__setattr__(self, "allow_missing", tuple(self.allow_missing))
         object.__setattr__(self, "not_decayed", tuple(self.not_decayed))
+        self._check_places()
         self._check_model()
-        for name in ("steps", "replicas", "log_every", "evaluate_every", "checkpoint_every"):
+        for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) is not None:
-                check_range(self, name, 1, ANY)
-        for name in ("batch_size", "micro_batches", "steps_per_execution", "keep_checkpoints"):
-            check_range(self, name, 1, ANY)
+                check_range(self, name, 1, MOST_STEPS)
+        if self.replicas is not None:
+            check_range(self, "replicas", 1, _MOST_REPLICAS)
+        for name in ("batch_size", "micro_batches"):
+            check_range(self, name, 1, MOST_ROWS)
+        check_range(self, "steps_per_execution", 1, _MOST_STEPS_PER_EXECUTION)
+        check_range(self, "keep_checkpoints", 1, 1_000_000)
         for name in ("evaluation_examples", "non_finite_limit"):
             check_range(self, name, 0, ANY)
         check_range(self, "masked_share", 0, 1, low_open=True)
@@ -126,6 +135,7 @@ class PretrainConfig(Settings):
         self._check_optimizer()
         self._check_schedule()
         check_phases(self.phases, self.steps)
+        self._check_no_effect()
         self._check_layout()
 
     @property
@@ -133,6 +143,19 @@ class PretrainConfig(Settings):
         """Steps over all phases."""
         of_phases = [phase.steps for phase in self.phases if phase.steps is not None]
         return self.steps or sum(of_phases) or 1_000_000
+
+    def _check_places(self) -> None:
+        for name in ("data", "run", "init"):
+            value = getattr(self, name)
+            if value is None and name == "init":
+                continue
+            try:
+                # Settings and facts of the run are kept as UTF-8 text.
+                sound = isinstance(value, str) and bool(value) and b"\0" not in value.encode()
+            except UnicodeEncodeError:
+                sound = False
+            if not sound:
+                raise InputError(f"`{name}` must be the name of a directory, as UTF-8 text. Received: {name}={value!r}")
 
     def _check_model(self) -> None:
         if self.init is None and self.allow_missing:
@@ -170,7 +193,7 @@ class PretrainConfig(Settings):
         check_word(self, "decay_from", ("start", "warmup"))
         check_range(self, "schedule_power", 0, 100, low_open=True)
         if self.warmup_steps is not None:
-            check_range(self, "warmup_steps", 0, ANY)
+            check_range(self, "warmup_steps", 0, MOST_STEPS)
         check_range(self, "end_learning_rate", 0, self.learning_rate)
         if self.schedule_power != 1 and self.schedule != "polynomial":
             raise InputError(
@@ -184,6 +207,16 @@ class PretrainConfig(Settings):
                         f"`phases` may have their own {name} only with `schedule_span` phase. "
                         f"Received: {name}={getattr(phase, name)}, schedule_span={self.schedule_span!r}"
                     )
+
+    def _check_no_effect(self) -> None:
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for name in ("batch_size", "learning_rate"):
+            value, of_phases = getattr(self, name), [getattr(phase, name) for phase in self.phases]
+            if None not in of_phases and value not in (defaults[name], *of_phases):
+                raise InputError(
+                    f"`{name}` would have no effect, since every phase has its own: give `phases` with another. "
+                    f"Received: {name}={value}, phases with {of_phases}"
+                )
 
     def _check_layout(self) -> None:
         if self.xla and self.skip_padding:

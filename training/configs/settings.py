@@ -54,7 +54,7 @@ def check_range(config: Any, name: str, low: float, high: float, *, low_open: bo
     if not number or not (low < value if low_open else low <= value) or not value <= high:
         rule = f"a number {'more than' if low_open else 'of at least'} {low}"
         if high < ANY or (number and value > high):
-            rule += f" and at most {high:g}"
+            rule += f" and at most {high}" if isinstance(high, int) else f" and at most {high:g}"
         raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
 
 
