@@ -13,6 +13,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def own_environment():
     """The command line sets variables for the processes that it starts; no later test inherits them."""
+    os.environ.pop("PYTHONWARNINGS", None)  # from a fixture of the module that called it
     before = dict(os.environ)
     yield
     for name in os.environ.keys() - before.keys():
