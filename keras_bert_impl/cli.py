@@ -18,7 +18,7 @@ from typing import Any
 from jsonargparse import ArgumentParser, Namespace
 
 import keras_bert_impl
-from keras_bert_impl.command_parser import Parser, options_of, settings_from
+from keras_bert_impl.command_parser import Parser, options_of, settings_from, taken_out
 from keras_bert_impl.errors import InputError, StoppedBySignal, WorkerLostError
 from keras_bert_impl.quiet import import_tensorflow, silence_logs
 from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
@@ -82,10 +82,10 @@ def _parse(arguments: list[str]) -> Namespace:
     command, rest = arguments[:1], arguments[1:]
     if not command or command[0] not in COMMANDS_WITH_CONFIG:
         return build_parser().parse_args(arguments)
-    recipe, rest = _taken_out("--recipe", rest) if command == ["pretrain"] else ([], rest)
+    recipe, rest = taken_out("--recipe", rest) if command == ["pretrain"] else ([], rest)
     if rest[-1:] == ["--recipe"] and command == ["pretrain"]:
         recipe = ["--recipe="]
-    files, rest = _taken_out("--config", rest)
+    files, rest = taken_out("--config", rest)
     own = [*command, *files, *rest]
     parsed = build_parser().parse_args([*command, *_recipe_files(recipe), *own[1:]])
     options = parsed[command[0]]
@@ -95,22 +95,6 @@ def _parse(arguments: list[str]) -> Namespace:
             say("`init` says what the model is: preset and model of the recipe are left out.")
             options.preset = options.model = None
     return parsed
-
-
-def _taken_out(flag: str, words: list[str]) -> tuple[list[str], list[str]]:
-    """Returns every `FLAG VALUE` and `FLAG=VALUE` of the words, and the other words; `--` ends the options."""
-    taken: list[str] = []
-    others: list[str] = []
-    place = 0
-    while place < len(words) and words[place] != "--":
-        word = words[place]
-        if word == flag and place + 1 < len(words):
-            taken += words[place : place + 2]
-            place += 1
-        else:
-            (taken if word.startswith(f"{flag}=") else others).append(word)
-        place += 1
-    return taken, [*others, *words[place:]]
 
 
 def _recipe_files(words: list[str]) -> list[str]:

@@ -124,3 +124,19 @@ def settings_from(cls: type[Any], options: Namespace) -> Any:
     """Builds the settings object from the parsed options."""
     names = [field.name for field in dataclasses.fields(cls)]
     return cls(**{name: options[name] for name in names})
+
+
+def taken_out(flag: str, words: list[str]) -> tuple[list[str], list[str]]:
+    """Returns every `FLAG VALUE` and `FLAG=VALUE` of the words, and the other words; `--` ends the options."""
+    taken: list[str] = []
+    others: list[str] = []
+    place = 0
+    while place < len(words) and words[place] != "--":
+        word = words[place]
+        if word == flag and place + 1 < len(words):
+            taken += words[place : place + 2]
+            place += 1
+        else:
+            (taken if word.startswith(f"{flag}=") else others).append(word)
+        place += 1
+    return taken, [*others, *words[place:]]

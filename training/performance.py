@@ -15,6 +15,7 @@ import tensorflow as tf
 from keras_bert_impl.config import BertConfig
 
 from .configs import PretrainConfig
+from .corpus.wording import counted
 
 # A backward pass has two products for each of the forward pass: for the inputs and for the weights.
 _FORWARD_AND_BACKWARD = 3
@@ -89,11 +90,10 @@ def flops_of(pretrainer: keras.Model) -> Callable[[Mapping[str, float]], float]:
 
 def describe_peak(peak: float, config: PretrainConfig) -> str:
     """Returns a sentence for a person about the peak."""
-    replicas = "1 replica" if config.replicas == 1 else f"{config.replicas} replicas"
     source = "measured" if config.peak_flops is None else "as `peak_flops` says"
     return (
-        f"Peak of {replicas}: {flops_in_words(peak)} a second in products of {compute_dtype(config.dtype)} matrices, "
-        f"{source}; utilisation is the share of it that real tokens need."
+        f"Peak of {counted(config.replicas or 1, 'replica')}: {flops_in_words(peak)} a second in products of "
+        f"{compute_dtype(config.dtype)} matrices, {source}; utilisation is the share of it that real tokens need."
     )
 
 

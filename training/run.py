@@ -13,6 +13,7 @@ from .callbacks import Line, steps_done
 from .checkpointing import Checkpoints
 from .chief_state import take_from_chief
 from .configs import PhaseConfig, PretrainConfig
+from .corpus.wording import counted
 from .distribution import batches_for, replicas_on_one_cpu
 from .exact_step import PretrainingTrainer
 from .examples.packing import PACKED_FROM
@@ -227,8 +228,7 @@ def say_beginning(
     size, strategy = trainer.pretrainer.config, trainer.distribute_strategy
     say(
         f"BERT with {size.num_hidden_layers} layers of {size.hidden_size}, vocabulary {size.vocab_size}: "
-        f"{trainer.pretrainer.count_params():,} parameters, on {config.replicas} "
-        f"replica{'s' if config.replicas != 1 else ''}."
+        f"{trainer.pretrainer.count_params():,} parameters, on {counted(config.replicas or 1, 'replica')}."
     )
     if (replicas := replicas_on_one_cpu(strategy)) > 1:
         say(f"{replicas} replicas share the cores of one CPU, so together they are seldom faster than one.")

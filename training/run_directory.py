@@ -4,7 +4,6 @@
 model's full configuration and a digest of the data's manifest.
 """
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -185,10 +184,8 @@ def _show_a_checkpoint(lines: list[dict[str, Any]]) -> bool:
 
 
 def _what_matters(config: PretrainConfig) -> dict[str, Any]:
-    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    values = {name: value for name, value in values.items() if name not in _FREE}
+    values = {name: value for name, value in config.to_dict().items() if name not in _FREE}
     values["steps"] = config.total_steps
-    values["phases"] = [phase.to_dict() for phase in config.phases]
     values["init"] = str(Path(config.init).resolve()) if config.init else None
     return values
 

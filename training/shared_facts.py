@@ -1,6 +1,5 @@
 """What must be the same on all machines before they train together."""
 
-import dataclasses
 import platform
 from typing import Any
 
@@ -19,8 +18,6 @@ _OWN = {"data", "run", "init", "preset", "model", "cluster", "worker", "replicas
 
 def shared_facts(config: PretrainConfig, model: BertConfig, data_digest: str) -> dict[str, Any]:
     """Returns JSON values by names for a person: versions, the data, the model and the settings, all decided."""
-    settings = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    settings |= {"phases": [phase.to_dict() for phase in config.phases]}
     versions = {
         "keras_bert_impl": keras_bert_impl.__version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
@@ -32,7 +29,7 @@ def shared_facts(config: PretrainConfig, model: BertConfig, data_digest: str) ->
         **{f"the version of {name}": version for name, version in versions.items()},
         "the data's digest": data_digest,
         **{f"the model's {name}": value for name, value in model.to_dict().items()},
-        **{name: _plain(value) for name, value in settings.items() if name not in _OWN},
+        **{name: _plain(value) for name, value in config.to_dict().items() if name not in _OWN},
         "replicas": config.replicas,
     }
 
