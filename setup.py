@@ -20,6 +20,8 @@ extras = {
     "data": ["pyarrow"],
     "chinese": ["jieba~=0.42"],
     "beam": ["apache-beam~=2.77"],
+    "finetune": ["scikit-learn", "scipy", "seqeval", "charset-normalizer"],
+    "tuner": ["optuna"],
     "garden": ["tf-models-official~=2.20.0"],
     "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn"],
     "jax": ["jax"],
@@ -59,6 +61,7 @@ setup(
         "keras_bert_impl.attention_picture": ["*.html"],
         "keras_bert_impl.tokenization": ["*.npz"],
         "keras_bert_impl.training": ["*.html"],
+        "keras_bert_impl.training.finetuning": ["*.html"],
         "keras_bert_impl.training.recipes": ["*.yaml"],
     },
     install_requires=[

@@ -21,7 +21,14 @@ import keras_bert_impl
 from keras_bert_impl.command_parser import Parser, options_of, settings_from, taken_out
 from keras_bert_impl.errors import InputError, StoppedBySignal, WorkerLostError
 from keras_bert_impl.quiet import import_tensorflow, silence_logs
-from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
+from keras_bert_impl.training.configs import (
+    EvaluateConfig,
+    FinetuneConfig,
+    PredictConfig,
+    PrepareConfig,
+    PretrainConfig,
+    VocabConfig,
+)
 
 EXIT_USER_MISTAKE = 2
 EXIT_WORKER_LOST = 75  # EX_TEMPFAIL of sysexits.h: the same again may go well
@@ -159,6 +166,12 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
+def say_beside(line: str) -> None:
+    """Prints one line of narration on the error stream, where standard output is for answers."""
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        print(line, file=sys.stderr, flush=True)
+
+
 # ---------------------------------------------------------------------------------------- the commands
 
 
@@ -194,10 +207,36 @@ def _pretrain(options: Namespace) -> None:
 
 def _evaluate(options: Namespace) -> None:
     config = settings_from(EvaluateConfig, options)
+    if config.input:
+        from keras_bert_impl.training.finetuning.askers import task_of
+
+        task_of(config.model)  # says what is wrong before TensorFlow's start
     import_tensorflow(options.verbose)
     from keras_bert_impl.training.evaluate import evaluate
 
     evaluate(config, say=say)
+
+
+def _finetune(options: Namespace) -> None:
+    config = settings_from(FinetuneConfig, options)
+    from keras_bert_impl.training.finetuning.before_start import check_settings
+
+    check_settings(config)
+    import_tensorflow(options.verbose)
+    from keras_bert_impl.training.finetuning.finetune import finetune
+    from keras_bert_impl.training.stopping import sure_to_stop
+
+    with sure_to_stop():
+        finetune(config, say=say)
+
+
+def _predict(options: Namespace) -> None:
+    config = settings_from(PredictConfig, options)
+    from keras_bert_impl.training.finetuning.predict import checked, predict
+
+    checked(config)  # says what is wrong before TensorFlow's start
+    import_tensorflow(options.verbose)
+    predict(config, say=say_beside)
 
 
 def _fill_mask(options: Namespace) -> None:
@@ -377,7 +416,7 @@ def _export_options(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=str, metavar="MODEL", help="model directory or run directory")
     parser.add_argument("target", type=str, metavar="TARGET_DIR", help="directory that gets a numbered version")
     parser.add_argument("--format", type=typing.Literal["savedmodel"], default="savedmodel", help="form of the export")
-    parser.add_argument("--top", type=int, default=5, help="candidates per mask in the answer")
+    parser.add_argument("--top", type=int, help="candidates per mask in the answer of a model that fills masks (5)")
 
 
 def _serve_options(parser: ArgumentParser) -> None:
@@ -400,6 +439,8 @@ COMMANDS: dict[str, Command] = {
     "prepare": Command("turn text into pretraining examples", _prepare_options, _prepare),
     "pretrain": Command("pretrain BERT on prepared data", _pretrain_options, _pretrain),
     "evaluate": Command("measure a model on held-out data", options_of(EvaluateConfig, ["model"]), _evaluate),
+    "finetune": Command("fine-tune a model for a task on labelled data", options_of(FinetuneConfig), _finetune),
+    "predict": Command("let a model answer texts, row by row", options_of(PredictConfig, ["model"]), _predict),
     "fill-mask": Command("let a model fill in [MASK]", _fill_mask_options, _fill_mask),
     "convert": Command("write a model in another format, or of another size", _convert_options, _convert),
     "inspect": Command("say what a model, run, data or export is, or draw its attention", _inspect_options, _inspect),
@@ -408,7 +449,7 @@ COMMANDS: dict[str, Command] = {
     "demo": Command("go the whole way once, on real text", _demo_options, _demo),
 }
 
-COMMANDS_WITH_CONFIG = ("vocab", "prepare", "pretrain", "evaluate")
+COMMANDS_WITH_CONFIG = ("vocab", "prepare", "pretrain", "evaluate", "finetune", "predict")
 
 
 def build_parser() -> ArgumentParser:

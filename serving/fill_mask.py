@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_impl.errors import InputError
 
-from .loaded_model import LoadedModel, Row, checked_top
+from .loaded_model import LoadedMaskedLM, Row, checked_top
 
 _BATCH_SIZE = 32
 
@@ -31,7 +31,7 @@ class FillMask:
     """
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
-        self._loaded = LoadedModel.from_path(model)
+        self._loaded = LoadedMaskedLM.from_path(model)
 
     def __call__(self, texts: Sequence[str], top: int = 5) -> list[list[list[dict[str, Any]]]]:
         """Returns for each text, for each of its masks, the `top` likeliest tokens, best first.

@@ -1,4 +1,4 @@
-"""A pretrained model with its tokenizer, read from a model directory or a run directory."""
+"""A model with its tokenizer, read from a model directory or a run directory."""
 
 import os
 import warnings
@@ -11,7 +11,74 @@ import numpy as np
 from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
+from keras_bert_impl.tasks.question_answering import QuestionAnswering
+from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+
+class LoadedModel:
+    """What an answer needs.
+
+    Attributes:
+        directory: the model directory.
+        model: the Keras model.
+        tokenizer: the `WordPieceTokenizer`.
+        max_length: ids that a row may have, with `[CLS]` and `[SEP]`.
+        settings: how texts become rows; None for a masked language model.
+        fresh_parts: parts of the model that the directory has no weights for, such as `"pooler"`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        model: Any,
+        tokenizer: WordPieceTokenizer,
+        *,
+        max_length: int,
+        settings: TaskSettings | None = None,
+    ) -> None:
+        if tokenizer.vocab_size > model.config.vocab_size:
+            raise InputError(
+                "`model` must have a row for every token of its vocabulary. "
+                f"Received: {tokenizer.vocab_size} tokens, {model.config.vocab_size} rows"
+            )
+        self.directory = directory
+        self.model = model
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.settings = settings
+        report = model.load_report
+        self.fresh_parts = set(report.fresh_parts if report is not None else ())
+
+    @property
+    def num_parameters(self) -> int:
+        """Parameters that came from the directory; those of fresh parts are not among them."""
+        return self.model.count_params() - sum(self._part(part).count_params() for part in self.fresh_parts)
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """Names of the texts that are asked about together."""
+        settings = self.settings
+        if settings is not None and settings.task == "qa":
+            return "question", "context"
+        return ("text", "text_pair") if settings is not None and settings.pair else ("text",)
+
+    def _part(self, part: str) -> Any:
+        if part != "pooler":
+            return getattr(self.model, part)
+        return getattr(self.model, "encoder", self.model).get_layer("pooler")
+
+
+class LoadedQuestionAnswerer(LoadedModel):
+    """A `BertQuestionAnswerer`.
+
+    Attributes:
+        cutter: makes rows of questions and their texts.
+    """
+
+    def __init__(self, directory: Path, task: QuestionAnswering) -> None:
+        super().__init__(directory, task.model, task.tokenizer, max_length=task.max_length, settings=task.settings)
+        self.cutter = task.cutter
 
 
 class Row(NamedTuple):
@@ -28,47 +95,31 @@ class Row(NamedTuple):
     mask_positions: list[int]
 
 
-class LoadedModel:
-    """What an answer needs.
-
-    Attributes:
-        directory: the model directory.
-        model: the `BertPretrainer`.
-        tokenizer: the `WordPieceTokenizer`.
-        fresh_parts: of `"pooler"` and `"nsp_head"`, those that the directory has no weights for.
-    """
-
-    def __init__(self, directory: Path, model: BertPretrainer, tokenizer: WordPieceTokenizer) -> None:
-        if tokenizer.vocab_size > model.config.vocab_size:
-            raise InputError(
-                "`model` must have a row for every token of its vocabulary. "
-                f"Received: {tokenizer.vocab_size} tokens, {model.config.vocab_size} rows"
-            )
-        self.directory = directory
-        self.model = model
-        self.tokenizer = tokenizer
-        report = model.load_report
-        self.fresh_parts = set(report.fresh_parts if report is not None else ())
-
-    @property
-    def num_parameters(self) -> int:
-        """Parameters that came from the directory; those of fresh parts are not among them."""
-        layers = {"pooler": self.model.encoder.get_layer("pooler"), "nsp_head": self.model.nsp_head}
-        return self.model.count_params() - sum(layers[part].count_params() for part in self.fresh_parts)
+class LoadedMaskedLM(LoadedModel):
+    """A `BertPretrainer`, of which the pooler and the next-sentence head may be fresh parts."""
 
     @classmethod
-    def from_path(cls, path: str | os.PathLike[str]) -> Self:
+    def from_path(cls, path: str | os.PathLike[str], max_length: int | None = None) -> Self:
         """Reads a model directory, or the best model of a run directory.
 
+        Args:
+            path: the directory.
+            max_length: ids that a row may have; the model's positions if not given.
+
         Raises:
-            InputError: if it is neither, or has no masked-LM head.
+            InputError: if it is neither, has no masked-LM head, or not so many positions.
         """
-        directory = _directory(path)
+        directory = checked_directory(path)
         with warnings.catch_warnings():
             # Neither part has a say in what stands at a mask, and their outputs are left out.
             warnings.simplefilter("ignore")
             model = BertPretrainer.from_pretrained(directory, allow_missing=("pooler", "nsp_head"))
-        return cls(directory, model, WordPieceTokenizer.from_pretrained(directory))
+        return cls(
+            directory,
+            model,
+            WordPieceTokenizer.from_pretrained(directory),
+            max_length=_checked_max_length(max_length, model.config.max_position_embeddings),
+        )
 
     def row(self, text: str, max_length: int) -> Row:
         """Returns the text's row of at most `max_length` ids."""
@@ -94,7 +145,8 @@ class LoadedModel:
         }
 
 
-def _directory(path: str | os.PathLike[str]) -> Path:
+def checked_directory(path: str | os.PathLike[str]) -> Path:
+    """Returns the model directory of a model or run directory; raises `InputError` if it is neither."""
     directory = model_directory(path)
     if (directory / "config.json").is_file() and (directory / "vocab.txt").is_file():
         return directory
@@ -102,6 +154,17 @@ def _directory(path: str | os.PathLike[str]) -> Path:
         "`model` must be a model directory with config.json, model.safetensors and vocab.txt, or a run directory "
         f"that has one in it. Received: {str(path)!r}"
     )
+
+
+def _checked_max_length(max_length: int | None, positions: int) -> int:
+    if max_length is None:
+        return positions
+    if isinstance(max_length, bool) or not isinstance(max_length, int) or not 3 <= max_length <= positions:
+        raise InputError(
+            f"`max_length` must be at least 3 and at most the model's {positions} positions. "
+            f"Received: max_length={max_length!r}"
+        )
+    return max_length
 
 
 def checked_top(top: Any, model: BertPretrainer) -> int:

@@ -1,5 +1,6 @@
 """Turns a pretrained model into a SavedModel that an unmodified TensorFlow Serving loads."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,32 +16,39 @@ from keras_bert_impl.atomic import atomic_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 
-from .export_proof import Proof, prove
+from .kinds import FILL_MASK, kind_of
 from .loaded_model import LoadedModel, checked_top
+from .proof.prove import Proof, prove
 from .rest_protocol import write_outputs
-from .signatures import Signatures
+from .signatures.signatures import Signatures
+
+_USUAL_TOP = 5
+# Outputs of the id signature that would make the description unreadable.
+_LARGE_OUTPUTS = ("mlm_logits", "sequence_output", "pooled_output")
 
 
 def export_saved_model(
     model_dir: str | os.PathLike[str],
     target_dir: str | os.PathLike[str],
     *,
-    top: int = 5,
+    top: int | None = None,
     version: int | None = None,
     max_length: int | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Writes `TARGET/VERSION/`, after it has proved itself.
 
-    The signatures are described in `Signatures`; `signature.json` in the version's `assets.extra`, which
-    servers pass over, has their inputs and outputs with an example, and `proof.json` what was compared.
+    What the model is decides what the signatures answer; see `keras_bert_impl.serving.signatures`. `signature.json`
+    in the version's `assets.extra`, which servers pass over, has their inputs and outputs with an example, and
+    `proof.json` what was compared.
 
     Args:
         model_dir: model directory, or run directory.
         target_dir: directory of numbered versions, made if absent.
-        top: candidates per mask in an answer.
+        top: candidates per mask in the answer of a masked language model; 5 when not given.
         version: number of the version; the next free one when not given.
-        max_length: ids that a text may have, with `[CLS]` and `[SEP]`; the model's positions when not given.
+        max_length: ids that a row may have, with `[CLS]` and `[SEP]`; what the model was trained with, if its
+            directory says so, else its positions, when not given.
         say: receives the lines for the user.
 
     Returns:
@@ -51,23 +59,32 @@ def export_saved_model(
         ExportError: if the export does not answer as the model does; nothing is put in place.
     """
     target = _version_directory(Path(target_dir), version)
+    kind = kind_of(model_dir)
+    if top is not None and kind is not FILL_MASK:
+        raise InputError(
+            f"`top` must be left out but for a model that fills masks. Received: top={top!r}, a model for {kind.name}"
+        )
     # Answers are compared in float32 as the CPU computes it, so the model is read there.
     with tf.device("CPU:0"):
-        loaded = LoadedModel.from_path(model_dir)
-    top = checked_top(top, loaded.model)
-    max_length = _checked_max_length(max_length, loaded.model.config.max_position_embeddings)
+        loaded = kind.load(model_dir, max_length)
+    options = {"top": checked_top(_USUAL_TOP if top is None else top, loaded.model)} if kind is FILL_MASK else {}
     say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}.")
+    if kind is not FILL_MASK:
+        say(f"It is a model for {kind.name}: requests give {' and '.join(loaded.text_inputs)}.")
     for part in sorted(loaded.fresh_parts):
         say(f"The model was saved without its {part}; the outputs that need it are left out.")
+    with tf.device("CPU:0"):
+        comparison = kind.comparison(loaded, **options)
 
     with atomic_directory(target) as folder:
-        specs = _write(loaded, folder, top=top, max_length=max_length)
+        tokenizer = InGraphWordPiece(loaded.tokenizer)
+        signatures = kind.signatures(loaded, tokenizer, **options)
+        specs = _write(signatures, tokenizer, folder)
         say("Proving it: a process with TensorFlow alone runs each signature, and the Keras model answers the same.")
-        with tf.device("CPU:0"):
-            proof = prove(folder, loaded, top=top, max_length=max_length)
+        proof = prove(folder, comparison)
         extra = folder / "assets.extra"
         extra.mkdir(exist_ok=True)
-        description = _description(loaded, proof, specs, top=top, max_length=max_length)
+        description = {"kind": kind.name, **_description(loaded, signatures, options, proof, specs)}
         _write_json(extra / "signature.json", description)
         _write_json(extra / "proof.json", proof.record)
     say(
@@ -96,24 +113,11 @@ def _version_directory(target: Path, version: int | None) -> Path:
     return target / str(version)
 
 
-def _checked_max_length(max_length: int | None, positions: int) -> int:
-    if max_length is None:
-        return positions
-    if isinstance(max_length, bool) or not isinstance(max_length, int) or not 3 <= max_length <= positions:
-        raise InputError(
-            f"`max_length` must be at least 3 and at most the model's {positions} positions. "
-            f"Received: max_length={max_length!r}"
-        )
-    return max_length
-
-
 _Specs = dict[str, dict[str, dict[str, Any]]]
 """By signature: the inputs and the outputs, each by name with dtype and shape."""
 
 
-def _write(loaded: LoadedModel, folder: Path, *, top: int, max_length: int) -> _Specs:
-    tokenizer = InGraphWordPiece(loaded.tokenizer)
-    signatures = Signatures(loaded, tokenizer, top=top, max_length=max_length)
+def _write(signatures: Signatures, tokenizer: InGraphWordPiece, folder: Path) -> _Specs:
     archive = keras.export.ExportArchive()
     # Not the model: the variables that a signature uses are saved anyway, and those of a tracked model once more.
     archive.track(tokenizer)
@@ -133,17 +137,21 @@ def _describe(spec: tf.TensorSpec) -> dict[str, Any]:
     return {"dtype": spec.dtype.name, "shape": [-1 if size is None else size for size in spec.shape]}
 
 
-def _description(loaded: LoadedModel, proof: Proof, specs: _Specs, *, top: int, max_length: int) -> dict[str, Any]:
+def _description(
+    loaded: LoadedModel, signatures: Signatures, options: dict[str, Any], proof: Proof, specs: _Specs
+) -> dict[str, Any]:
     """What a client needs to know, with a request for each signature and its right answer."""
     tokenizer = loaded.tokenizer
     return {
         "architecture": type(loaded.model).__name__,
         "config": loaded.model.config.to_dict(),
+        **({} if loaded.settings is None else {"task": dataclasses.asdict(loaded.settings)}),
+        **({"labels": list(loaded.model.labels)} if hasattr(loaded.model, "labels") else {}),
         "tokenizer": {"vocab_size": tokenizer.vocab_size, **tokenizer.options},
-        "weights_sha256": _sha256(loaded.directory / "model.safetensors"),
-        "top": top,
-        "max_length": max_length,
-        "truncation": f"a text of more than {max_length - 2} pieces keeps its first ones, and `truncated` is true",
+        "weights_sha256": _weights_sha256(loaded.directory),
+        **options,
+        "max_length": loaded.max_length,
+        "truncation": f"{signatures.truncation}, and `truncated` is true",
         "padding": f"positions with id {tokenizer.pad_token_id} are padding",
         "signatures": {name: {**specs[name], "example": _example(name, proof)} for name in specs},
     }
@@ -153,21 +161,36 @@ def _example(signature: str, proof: Proof) -> dict[str, Any]:
     inputs = {name: _json_array(array) for name, array in proof.example_inputs[signature].items()}
     outputs = proof.example_outputs[signature]
     if signature == "serving_default":
-        request = {"instances": inputs["text"]}
-        outputs = {name: array.astype(object) if array.dtype.kind == "S" else array for name, array in outputs.items()}
-        return {"request": request, "answer": json.loads(write_outputs(outputs, row_form=True))}
-    # The large outputs would make the file unreadable.
-    shown = {name: outputs[name].tolist() for name in ("mask_positions", "nsp_logits") if name in outputs}
-    return {"request": {"signature_name": signature, "inputs": inputs}, "answer_in_part": {"outputs": shown}}
+        rows = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
+        request: dict[str, Any] = {"instances": inputs["text"] if inputs.keys() == {"text"} else rows}
+        return {"request": request, "answer": json.loads(write_outputs(_as_objects(outputs), row_form=True))}
+    request = {"signature_name": signature, "inputs": inputs}
+    shown = {name: array for name, array in sorted(outputs.items()) if name not in _LARGE_OUTPUTS}
+    if len(shown) == len(outputs):
+        return {"request": request, "answer": json.loads(write_outputs(_as_objects(outputs), row_form=False))}
+    return {
+        "request": request,
+        "answer_in_part": {"outputs": {name: _json_array(array) for name, array in shown.items()}},
+    }
+
+
+def _as_objects(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: array.astype(object) if array.dtype.kind == "S" else array for name, array in outputs.items()}
 
 
 def _json_array(array: np.ndarray) -> list[Any]:
     return np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist()
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _weights_sha256(directory: Path) -> str:
+    """Returns the checksum of the weights' file, or of its shards one after another."""
+    files = sorted(directory.glob("model*.safetensors")) or sorted(directory.glob("pytorch_model*.bin"))
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -15,8 +15,11 @@ NO_TENSORFLOW = [
     "keras_bert_impl/atomic.py",
     "keras_bert_impl/inspection.py",
     "keras_bert_impl/demo.py",
+    "keras_bert_impl/tasks/examples.py",
+    "keras_bert_impl/tasks/settings.py",
     "keras_bert_impl/tokenization/wordpiece.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "training" / "configs").glob("*.py"))),
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "training" / "finetuning" / "data").glob("*.py"))),
 ]
 
 

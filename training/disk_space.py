@@ -12,6 +12,7 @@ from keras_bert_impl.errors import InputError
 
 from .checkpointing import SET_ASIDE
 from .configs import PretrainConfig
+from .corpus.wording import size_in_words
 
 # Variables are float32 under every policy. Both optimizers keep two running means of every weight.
 _WEIGHT = 4
@@ -94,11 +95,11 @@ def check_room(directory: Path, size: RunSize) -> None:
     missing = size.total - _taken(directory)
     if missing > (free := free_bytes(directory)):
         raise InputError(
-            f"`run` must be on a disk with room for the run, {in_words(missing)}: {size.checkpoints} checkpoints of "
-            f"{in_words(size.checkpoint)} ({size.parameters:,} parameters with two running means each), two models of "
-            f"{in_words(size.model)}, and logs of {in_words(size.logs)}"
+            f"`run` must be on a disk with room for the run, {size_in_words(missing)}: {size.checkpoints} checkpoints "
+            f"of {size_in_words(size.checkpoint)} ({size.parameters:,} parameters with two running means each), two "
+            f"models of {size_in_words(size.model)}, and logs of {size_in_words(size.logs)}"
             f"{', less what is there already' if missing < size.total else ''}; a lower `keep_checkpoints` needs less. "
-            f"Received: {str(directory)!r}, where {in_words(free)} are free"
+            f"Received: {str(directory)!r}, where {size_in_words(free)} are free"
         )
 
 
@@ -136,16 +137,8 @@ def plain_full_disk(directory: Path, saved_steps: Callable[[], Sequence[int]]) -
         raise InputError(
             "`run` must have room on its disk; nothing was left half-written, and once there is room the same command "
             f"goes on from {f'the checkpoint of step {steps[-1]}' if steps else 'the beginning'}. "
-            f"Received: {str(directory)!r}, no space left{place}, {in_words(free_bytes(directory))} free"
+            f"Received: {str(directory)!r}, no space left{place}, {size_in_words(free_bytes(directory))} free"
         ) from error
-
-
-def in_words(size: int) -> str:
-    """Returns a number of bytes as text, such as `'1.3 GB'`."""
-    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} bytes"
 
 
 def _taken(directory: Path) -> int:

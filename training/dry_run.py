@@ -14,7 +14,8 @@ from keras_bert_impl.config import BertConfig
 
 from .callbacks import AfterSteps, steps_done, steps_skipped
 from .configs import PretrainConfig
-from .disk_space import free_bytes, in_words, run_size
+from .corpus.wording import size_in_words
+from .disk_space import free_bytes, run_size
 from .distribution import local_devices
 from .exact_step import PretrainingTrainer
 from .performance import describe_peak, flops_of, peak_flops
@@ -85,7 +86,7 @@ def dry_run(
     say_beginning(config, data, phases, trainer, say)
     say(f"Layout: {describe_layout(config, strategy)}.")
     weights, optimizer = (_bytes(trainer.state()[group]) for group in ("weights", "optimizer"))
-    say(f"Memory on each replica: weights {in_words(weights)}, optimizer state {in_words(optimizer)}.")
+    say(f"Memory on each replica: weights {size_in_words(weights)}, optimizer state {size_in_words(optimizer)}.")
     peak = peak_flops(strategy, config.dtype, config.peak_flops)
     say(describe_peak(peak, config))
 
@@ -105,8 +106,8 @@ def dry_run(
     size, free = run_size(config, model_config, next_sentence=_has_next_sentence(trainer)), free_bytes(directory.path)
     say(f"All {sum(steps):,} steps would take {duration_in_words(seconds)}; evaluations and checkpoints come on top.")
     say(
-        f"Disk: at most {in_words(size.total)}, of that {size.checkpoints} checkpoints of {in_words(size.checkpoint)}; "
-        f"{in_words(free)} are free. Nothing was written."
+        f"Disk: at most {size_in_words(size.total)}, of that {size.checkpoints} checkpoints of "
+        f"{size_in_words(size.checkpoint)}; {size_in_words(free)} are free. Nothing was written."
     )
     return {
         "parameters": trainer.pretrainer.count_params(),
@@ -185,7 +186,7 @@ def _describe(phase: Phase, facts: dict[str, Any]) -> str:
         f"{facts['tokens']:,.0f} real tokens ({padding:.0%} padding), {facts['predictions']:,.0f} predictions; "
         f"{facts['seconds_per_step']:.3g} s ({facts['compile_seconds']:.3g} s with compilation), "
         f"{facts['tokens_per_second']:,.0f} tokens/s, utilisation {facts['model_flops_utilisation']:.1%}; "
-        f"{in_words(facts['peak_bytes'])} of {'GPU memory' if _gpus() else 'memory'} at its peak."
+        f"{size_in_words(facts['peak_bytes'])} of {'GPU memory' if _gpus() else 'memory'} at its peak."
     )
 
 

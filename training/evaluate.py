@@ -1,4 +1,4 @@
-"""`evaluate`: how well a pretrained model predicts held-out documents."""
+"""`evaluate`: how well a pretrained model predicts held-out documents, or a fine-tuned one labelled examples."""
 
 import math
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from .pretraining_data import PretrainingData, check_masks, open_data
 from .run_directory import RunDirectory, write_json
 
 
-def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, Any]]:
-    """Measures a model on the held-out part of prepared data.
+def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """Measures a model on the held-out part of prepared data, or a fine-tuned one on labelled examples.
 
     Args:
         config: the settings.
@@ -27,13 +27,18 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     Returns:
         For each length, as a string: `mlm_loss`, `mlm_accuracy` and `mlm_perplexity` over the predicted
         tokens, `unigram_loss` of the training counts plus one on the same tokens, `nsp_loss`,
-        `nsp_accuracy`, the share of each NSP label, and how much was counted.
+        `nsp_accuracy`, the share of each NSP label, and how much was counted. With `input`, the metrics of the
+        model's task by name.
 
     Raises:
         InputError: if the model or the data cannot be used, or do not fit one another.
     """
     if config.output and Path(config.output).is_dir():
         raise InputError(f"`output` must be a file. Received: {config.output!r}, which is a directory")
+    if config.data is None:
+        from .finetuning.evaluate import evaluate_labelled
+
+        return evaluate_labelled(config, say=say).metrics
     data = open_data(config.data)
     lengths = _lengths(config, data)
     model = pretraining_class(config.model).from_pretrained(config.model)

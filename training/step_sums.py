@@ -1,5 +1,6 @@
 """Sums over tokens and examples, from which every reported value comes."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -39,20 +40,34 @@ class StepSums(keras.metrics.Metric):
     """Adds up the sums of many steps, on every replica its own share.
 
     One variable of float64 holds them all: one small operation per step, and exact counts.
+
+    Args:
+        names: names of the sums; those of pretraining if not given.
+        ratios: turns sums in this order into what is reported.
+        name: string.
+        **kwargs: passed to `keras.metrics.Metric`.
     """
 
-    def __init__(self, name: str = "sums", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] = NAMES,
+        ratios: Callable[[Any], dict[str, Any]] = ratios,
+        name: str = "sums",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, dtype="float64", **kwargs)
-        self.totals = self.add_variable((len(NAMES),), initializer="zeros", dtype="float64", name="totals")
+        self.names = tuple(names)
+        self.ratios = ratios
+        self.totals = self.add_variable((len(self.names),), initializer="zeros", dtype="float64", name="totals")
 
     def update_state(self, sums: tf.Tensor) -> None:
-        """Adds one step's sums, a vector in the order of `NAMES`."""
+        """Adds one step's sums, a vector in the order of `names`."""
         self.totals.assign_add(tf.cast(sums, "float64"))
 
     def result(self) -> dict[str, tf.Tensor]:
         """Returns the ratios of what was added since the last reset, over all replicas."""
-        return ratios(tf.unstack(tf.convert_to_tensor(self.totals.value)))
+        return self.ratios(tf.unstack(tf.convert_to_tensor(self.totals.value)))
 
     def counts(self) -> dict[str, float]:
         """Returns the sums themselves since the last reset, over all replicas, by name."""
-        return dict(zip(NAMES, tf.convert_to_tensor(self.totals.value).numpy().tolist(), strict=True))
+        return dict(zip(self.names, tf.convert_to_tensor(self.totals.value).numpy().tolist(), strict=True))

@@ -14,12 +14,10 @@ goes on from it, another one is refused. Where anything else lies in its place, 
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,8 +30,9 @@ from .examples.block_records import read_counts, read_record, to_plain, write_re
 from .examples.block_worker import BlockCounts
 from .examples.worker_pool import StoppedError
 from .output_errors import writing
+from .output_lock import LOCK, lock_folder
 
-_COMMAND, _LOCK = "command.json", "lock"
+_COMMAND = "command.json"
 _FINISHED, _DATA, _RECORDS = "finished", "data", "records"
 # What a kill leaves of a file that was being written; see `atomic`.
 _PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
@@ -144,7 +143,7 @@ class Unfinished:
         """Takes everything away, the lock last, by which others know whose the directory is."""
         with contextlib.suppress(OSError):
             self._empty()
-            (self._folder / _LOCK).unlink()
+            (self._folder / LOCK).unlink()
             self._folder.rmdir()
 
     def what_is_kept(self) -> str:
@@ -156,7 +155,7 @@ class Unfinished:
     def _empty(self) -> None:
         # Without their records, what a kill in the middle leaves is not taken for finished.
         for path in sorted(self._folder.iterdir(), key=lambda path: path.name != _FINISHED):
-            if path.name != _LOCK:
+            if path.name != LOCK:
                 _take_away(path)
 
 
@@ -178,7 +177,7 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
     target = followed(path).absolute()
     folder = target.parent / f".{target.name}.unfinished"
     with new_parents(target):
-        lock = _lock(folder, path)
+        lock = lock_folder(folder, path, _foreign, patience=_PATIENCE)
         unfinished = Unfinished(target, folder, lock)
         try:
             check_new_directory(path, "output")  # Once more: another process may have completed it just now.
@@ -192,36 +191,6 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
             os.close(lock)
 
 
-def _lock(folder: Path, path: str | os.PathLike[str]) -> int:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        if foreign := _foreign(folder):
-            raise InputError(
-                f"`output` must leave {str(folder)!r} to what is unfinished of it; move away what is not. "
-                f"Received: {str(path)!r}, beside which there is {str(foreign)!r}"
-            )
-        folder.mkdir(exist_ok=True)
-        try:
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        except FileNotFoundError:  # Cleared by another process between the two lines.
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(lock, folder / _LOCK):
-                return lock
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                os.close(lock)
-                raise InputError(
-                    f"`output` must not be in use by another process. Received: {str(path)!r}, which one is writing"
-                ) from None
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)
-        time.sleep(0.02)
-
-
 def _foreign(folder: Path) -> Path | None:
     """Returns what is there and was not made here, if anything: the directory itself or something in it."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -230,7 +199,7 @@ def _foreign(folder: Path) -> Path | None:
         entries = sorted(folder.iterdir())
     except FileNotFoundError:
         return None
-    if entries and not {_COMMAND, _LOCK} & {path.name for path in entries}:
+    if entries and not {_COMMAND, LOCK} & {path.name for path in entries}:
         return folder
     return next((path for path in entries if not _is_ours(path)), None)
 
@@ -240,7 +209,7 @@ def _is_ours(path: Path) -> bool:
         return False
     if path.name in (_FINISHED, _DATA, _RECORDS):
         return not path.is_file()
-    return (path.name in (_COMMAND, _LOCK) or _PARTIAL.fullmatch(path.name) is not None) and not path.is_dir()
+    return (path.name in (_COMMAND, LOCK) or _PARTIAL.fullmatch(path.name) is not None) and not path.is_dir()
 
 
 def _take_away(path: Path) -> None:
@@ -248,13 +217,6 @@ def _take_away(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _difference(name: str, facts: Any, now: Any) -> str:

@@ -20,6 +20,7 @@ from keras_bert_impl.checkpoints.load_report import listed
 from keras_bert_impl.checkpoints.torch_file import open_torch_file
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.tasks.settings import FILE as TASK_FILE
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -135,7 +136,8 @@ def check_model_target(target: Path, argument: str = "path") -> None:
     """Raises `InputError` unless a path is new, empty, or a model directory that holds nothing else."""
     if not target.exists() or _is_empty_directory(target):
         return
-    others = other_files(target) if target.is_dir() else []
+    # The settings of a task belong to the model that is replaced.
+    others = [name for name in other_files(target) if name != TASK_FILE] if target.is_dir() else []
     try:
         is_model = target.is_dir() and _read_json(target / CONFIG_FILE).get("model_type") == "bert"
     except (InputError, OSError, AttributeError):

@@ -1,10 +1,34 @@
 """A table of vectors, looked up by id."""
 
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.layers.seeds import truncated_normal
+
+_taker: contextvars.ContextVar[Callable[[Any, Any, Any], None] | None] = contextvars.ContextVar("taker", default=None)
+
+
+@contextlib.contextmanager
+def lookups_apart(taker: Callable[[Any, Any, Any], None] | None) -> Iterator[None]:
+    """Lets whoever takes gradients add those of look-ups to their table's, which is less work than adding tables.
+
+    Inside, no gradient goes from what is looked up to a table.
+
+    Args:
+        taker: is called after each look-up with the table's variable; the ids, `(count,)`; and what was found,
+            `(count, output_dim)`. None to leave everything as it is.
+    """
+    token = _taker.set(taker)
+    try:
+        yield
+    finally:
+        _taker.reset(token)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -54,16 +78,26 @@ class EmbeddingTable(keras.layers.Layer):
         self.built = True
 
     def call(self, ids):
+        taker, flat = _taker.get(), ops.reshape(ids, (-1,))
         # The product makes the gradient dense; adding 0 or converting does not.
-        table = ops.multiply(self.table, 1.0)
-        rows = ops.take(table, ops.reshape(ids, (-1,)), axis=0)
+        table = ops.multiply(self.table, 1.0) if taker is None else ops.stop_gradient(self.table)
+        rows = ops.take(table, flat, axis=0)
+        if taker is not None:
+            taker(self.table, flat, rows)
         return ops.reshape(rows, (*ops.shape(ids), self.output_dim))
 
     def project(self, inputs, training=None):
         """Returns the product of each input vector with each row: `(batch, output_dim)` to `(batch, input_dim)`."""
         if training:
-            return _product_with_rows(inputs, ops.cast(ops.multiply(self.table, 1.0), inputs.dtype))
+            return _product_with_rows(inputs, self._dense_table(inputs.dtype))
         return ops.matmul(inputs, ops.transpose(ops.cast(self.table, inputs.dtype)))
+
+    def project_to_columns(self, inputs):
+        """Returns the same product as `(input_dim, batch)`, in two thirds of the time; for training."""
+        return _product_of_rows(self._dense_table(inputs.dtype), inputs)
+
+    def _dense_table(self, dtype):
+        return ops.cast(ops.multiply(self.table, 1.0), dtype)
 
     def compute_output_spec(self, ids):
         return keras.KerasTensor((*ids.shape, self.output_dim), dtype=self.variable_dtype)
@@ -85,3 +119,11 @@ def _product_with_rows(inputs, table):
         return ops.matmul(upstream, table), ops.matmul(ops.transpose(upstream), inputs)
 
     return ops.matmul(inputs, ops.transpose(table)), gradient
+
+
+@ops.custom_gradient
+def _product_of_rows(table, inputs):
+    def gradient(upstream):
+        return ops.matmul(upstream, inputs), ops.matmul(ops.transpose(upstream), table)
+
+    return ops.matmul(table, ops.transpose(inputs)), gradient

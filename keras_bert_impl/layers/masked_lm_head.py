@@ -76,8 +76,12 @@ class MaskedLMHead(keras.layers.Layer):
 
     def call(self, inputs, mask_positions, training=None):
         transformed = self.layer_norm(self.dense(vectors_at(inputs, mask_positions)), training=training)
-        logits = ops.cast(self.token_embedding.project(transformed, training=training), "float32")
-        logits = ops.add(logits, ops.cast(self.bias, "float32"))
+        bias = ops.cast(self.bias, "float32")
+        if training and len(mask_positions.shape) == 1:
+            # Token by token, and turned around: whoever turns it back has both turns taken out of the graph.
+            by_token = ops.cast(self.token_embedding.project_to_columns(transformed), "float32")
+            return ops.transpose(by_token + ops.expand_dims(bias, 1))
+        logits = ops.add(ops.cast(self.token_embedding.project(transformed, training=training), "float32"), bias)
         return ops.reshape(logits, (*ops.shape(mask_positions), self.token_embedding.input_dim))
 
     def compute_output_spec(self, inputs, mask_positions, training=None):

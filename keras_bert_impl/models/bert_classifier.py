@@ -70,15 +70,25 @@ class BertClassifier(LabelledModel):
 
         # Functional model
         inputs = symbolic_inputs()
-        logits = self.classifier(self.dropout(self.encoder(inputs)["pooled_output"]))
-        super().__init__(
-            inputs, keras.ops.cast(logits, "float32"), config=config, dtype_policy=policy, seed=seed, **kwargs
-        )
+        outputs = self._scored(self.encoder(inputs)["pooled_output"])
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
 
         # Config
         self.labels = labels
         self.problem_type = problem_type
         self.classifier_dropout = classifier_dropout
+
+    def _scored(self, pooled):
+        return keras.ops.cast(self.classifier(self.dropout(pooled)), "float32")
+
+    def unpadded_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, inputs and outputs, that works on no padding.
+
+        The first position of a row always counts as a token.
+        """
+        inputs = symbolic_inputs()
+        _, _, pooled, _ = self.encoder.of_real_tokens(inputs)
+        return keras.Model(inputs, self._scored(pooled), name=self.name)
 
     @classmethod
     def options_from(cls, checkpoint: Checkpoint, options: dict[str, Any]) -> dict[str, Any]:

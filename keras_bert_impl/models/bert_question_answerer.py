@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers.real_tokens import InRows
 from keras_bert_impl.layers.seeds import seed_for, truncated_normal
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import symbolic_inputs
@@ -50,6 +51,22 @@ class BertQuestionAnswerer(PretrainedModel):
 
         # Functional model
         inputs = symbolic_inputs()
-        logits = keras.ops.cast(self.qa_head(self.encoder(inputs)["sequence_output"]), "float32")
-        outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        outputs = _named(self._scored(self.encoder(inputs)["sequence_output"]))
         super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
+
+    def _scored(self, hidden_states):
+        return keras.ops.cast(self.qa_head(hidden_states), "float32")
+
+    def unpadded_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, inputs and outputs, that works on no padding.
+
+        Logits are 0 at padding. The first position of a row always counts as a token.
+        """
+        inputs = symbolic_inputs()
+        hidden_states, real_tokens, _, _ = self.encoder.of_real_tokens(inputs)
+        in_rows = InRows(dtype="float32", name="in_rows")
+        return keras.Model(inputs, _named(in_rows(self._scored(hidden_states[-1]), *real_tokens)), name=self.name)
+
+
+def _named(logits):
+    return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers.real_tokens import InRows
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import symbolic_inputs
@@ -60,11 +61,22 @@ class BertTokenClassifier(LabelledModel):
 
         # Functional model
         inputs = symbolic_inputs()
-        logits = self.classifier(self.dropout(self.encoder(inputs)["sequence_output"]))
-        super().__init__(
-            inputs, keras.ops.cast(logits, "float32"), config=config, dtype_policy=policy, seed=seed, **kwargs
-        )
+        outputs = self._scored(self.encoder(inputs)["sequence_output"])
+        super().__init__(inputs, outputs, config=config, dtype_policy=policy, seed=seed, **kwargs)
 
         # Config
         self.labels = labels
         self.classifier_dropout = classifier_dropout
+
+    def _scored(self, hidden_states):
+        return keras.ops.cast(self.classifier(self.dropout(hidden_states)), "float32")
+
+    def unpadded_form(self) -> keras.Model:
+        """Returns a model of the same layers, with the same variables, inputs and outputs, that works on no padding.
+
+        Logits are 0 at padding. The first position of a row always counts as a token.
+        """
+        inputs = symbolic_inputs()
+        hidden_states, real_tokens, _, _ = self.encoder.of_real_tokens(inputs)
+        in_rows = InRows(dtype="float32", name="in_rows")
+        return keras.Model(inputs, in_rows(self._scored(hidden_states[-1]), *real_tokens), name=self.name)

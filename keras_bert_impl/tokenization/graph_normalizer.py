@@ -125,6 +125,21 @@ class GraphNormalizer:
         symbols, sources = _select(~has_flag(symbols, _SYMBOL_DROPPED), symbols, sources)
         return Symbols(symbols, tf.searchsorted(sources, row_splits, out_type=tf.int64), sources, row_splits)
 
+    def after_marks(self, texts: tf.Tensor, ends: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+        """Returns ends of pieces moved behind the non-spacing marks that stand there, but into no other piece or text.
+
+        Args:
+            texts: string, `(batch,)`.
+            ends: int64, `(pieces,)`; raw characters, counted through the batch, or the one after a text's last.
+            starts: int64, `(pieces,)`; where pieces start.
+        """
+        row_splits, code_points = tf.raw_ops.UnicodeDecode(
+            input=texts, input_encoding="UTF-8", errors="replace", replacement_char=0xFFFD
+        )
+        others = tf.where(~has_flag(self._flags(code_points), MARK))[:, 0]
+        stops = tf.sort(tf.concat([others, row_splits, starts], axis=0))
+        return tf.gather(stops, tf.searchsorted(stops, ends))
+
     def _in_context(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The long way: every step of the normalisation by itself. Returns symbols and their sources."""
         rows = tf.RaggedTensor.from_row_splits(code_points, row_splits, validate=False).value_rowids()

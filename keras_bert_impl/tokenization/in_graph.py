@@ -66,7 +66,7 @@ class InGraphWordPiece(tf.Module):
         return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
 
     def with_offsets(
-        self, texts: Any, keep_special_tokens: bool = True
+        self, texts: Any, keep_special_tokens: bool = True, include_marks: bool = False
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the ids and where each piece starts and ends in its text, as `WordPieceTokenizer.encode` does.
 
@@ -76,12 +76,15 @@ class InGraphWordPiece(tf.Module):
         Args:
             texts: string tensor, `(batch,)`, UTF-8.
             keep_special_tokens: bool. Whether special tokens written in the text are kept whole.
+            include_marks: bool. Whether a piece ends after the marks that follow it, which the reader sees as one
+                letter with it, although the tokenizer may strip them.
 
         Returns:
             Three int32 `tf.RaggedTensor`, `(batch, pieces)`: ids, starts, ends.
         """
         with tf.device("/device:CPU:0"):
-            symbols = self._normalizer(tf.convert_to_tensor(texts, tf.string), keep_special_tokens)
+            texts = tf.convert_to_tensor(texts, tf.string)
+            symbols = self._normalizer(texts, keep_special_tokens)
             word_starts, ids, places = self._cut(symbols)
             row_splits = tf.searchsorted(places, symbols.row_splits, out_type=tf.int64)
             # A piece goes on to the next piece or the next word.
@@ -93,19 +96,33 @@ class InGraphWordPiece(tf.Module):
             )
             boundaries = tf.where(is_boundary > 0)[:, 0]
             after = tf.gather(boundaries, tf.searchsorted(boundaries, places, side="right"))
-            starts = tf.gather(symbols.sources, places)
-            first = tf.gather(symbols.values, places)
-            is_kept = has_flag(first, SYMBOL_KEPT)
-            kept_lengths = tf.gather(tf.constant(self._kept_lengths), tf.where(is_kept, _codes(first), 0))
-            ends = tf.where(is_kept, starts + kept_lengths, tf.gather(symbols.sources, after - 1) + 1)
-
+            starts, ends, _ = self._sources(symbols, places, after)
+            if include_marks:
+                ends = self._normalizer.after_marks(texts, ends, starts)
             ragged = tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
-            text_starts = tf.gather(symbols.raw_row_splits, ragged.value_rowids())
-            return (
-                ragged,
-                ragged.with_values(tf.cast(starts - text_starts, tf.int32)),
-                ragged.with_values(tf.cast(ends - text_starts, tf.int32)),
-            )
+            return ragged, *_in_texts(symbols, row_splits, starts, ends)
+
+    def word_offsets(self, texts: Any) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns where the words of each text start and end, as `keras_bert_impl.tasks.text_words` finds them.
+
+        Offsets count characters, as those of `with_offsets` do. To be called inside a `tf.function`.
+
+        Args:
+            texts: string tensor, `(batch,)`, UTF-8.
+
+        Returns:
+            Two int32 `tf.RaggedTensor`, `(batch, words)`: starts, ends.
+        """
+        with tf.device("/device:CPU:0"):
+            texts = tf.convert_to_tensor(texts, tf.string)
+            symbols = self._normalizer(texts, True)
+            places, after = _words(symbols.values, symbols.row_splits)
+            is_word = tf.where(~has_flag(tf.gather(symbols.values, places), SYMBOL_SPACE))[:, 0]
+            places, after = tf.gather(places, is_word), tf.gather(after, is_word)
+            row_splits = tf.searchsorted(places, symbols.row_splits, out_type=tf.int64)
+            starts, ends, is_kept = self._sources(symbols, places, after)
+            with_marks = self._normalizer.after_marks(texts, ends, starts)
+            return _in_texts(symbols, row_splits, starts, tf.where(is_kept, ends, with_marks))
 
     def _tokenize(self, texts: tf.Tensor, keep_special_tokens: bool) -> tuple[tf.Tensor, tf.Tensor]:
         # Small integer work on strings: on a GPU it would only be slower.
@@ -113,6 +130,15 @@ class InGraphWordPiece(tf.Module):
             symbols = self._normalizer(texts, keep_special_tokens)
             _, ids, places = self._cut(symbols)
             return ids, tf.searchsorted(places, symbols.row_splits, out_type=tf.int64)
+
+    def _sources(self, symbols: Symbols, places: tf.Tensor, after: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the first raw characters of stretches, those after their last, and which are tokens kept whole."""
+        starts = tf.gather(symbols.sources, places)
+        first = tf.gather(symbols.values, places)
+        is_kept = has_flag(first, SYMBOL_KEPT)
+        kept_lengths = tf.gather(tf.constant(self._kept_lengths), tf.where(is_kept, _codes(first), 0))
+        ends = tf.where(is_kept, starts + kept_lengths, tf.gather(symbols.sources, after - 1) + 1)
+        return starts, ends, is_kept
 
     def _cut(self, symbols: Symbols) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the first symbols of all words, white space among them, the ids, and the first symbols of those."""
@@ -141,6 +167,18 @@ class InGraphWordPiece(tf.Module):
         )
         places = tf.where(ids_at > 0)[:, 0]
         return starts, tf.gather(ids_at, places) - 1, places
+
+
+def _in_texts(
+    symbols: Symbols, row_splits: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Returns places counted through the batch as places in each text."""
+    ragged = tf.RaggedTensor.from_row_splits(starts, row_splits, validate=False)
+    text_starts = tf.gather(symbols.raw_row_splits, ragged.value_rowids())
+    return (
+        ragged.with_values(tf.cast(starts - text_starts, tf.int32)),
+        ragged.with_values(tf.cast(ends - text_starts, tf.int32)),
+    )
 
 
 def _words(symbols: tf.Tensor, row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

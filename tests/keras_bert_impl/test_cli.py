@@ -13,7 +13,14 @@ import pytest
 from texts import write_toy_corpus
 
 from keras_bert_impl.cli import COMMANDS, main
-from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
+from keras_bert_impl.training.configs import (
+    EvaluateConfig,
+    FinetuneConfig,
+    PredictConfig,
+    PrepareConfig,
+    PretrainConfig,
+    VocabConfig,
+)
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -72,7 +79,14 @@ def test_help_opens_neither_tensorflow_nor_keras_nor_numpy(command):
 
 @pytest.mark.parametrize(
     "command,settings",
-    [("vocab", VocabConfig), ("prepare", PrepareConfig), ("pretrain", PretrainConfig), ("evaluate", EvaluateConfig)],
+    [
+        ("vocab", VocabConfig),
+        ("prepare", PrepareConfig),
+        ("pretrain", PretrainConfig),
+        ("evaluate", EvaluateConfig),
+        ("finetune", FinetuneConfig),
+        ("predict", PredictConfig),
+    ],
 )
 def test_help_shows_every_setting_with_its_default(capsys, command, settings):
     with pytest.raises(SystemExit):
@@ -91,7 +105,9 @@ def test_options_of_the_command_line_stay():
         "vocab": ["--output", "--size", "--cased"],
         "prepare": ["--vocab", "--output", "--lengths", "--seed", "--workers"],
         "pretrain": ["--data", "--run", "--preset", "--steps", "--init", "--config"],
-        "evaluate": ["--data"],
+        "evaluate": ["--data", "--input", "--output"],
+        "finetune": ["--task", "--model", "--train", "--dev", "--output", "--config"],
+        "predict": ["--input", "--output", "--task", "--output-format"],
         "fill-mask": ["--top", "--json"],
         "convert": ["--to"],
         "inspect": ["--json"],

@@ -7,7 +7,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_masked_lm import BertMaskedLM
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.serving.fill_mask import FillMask, fill_mask
-from keras_bert_impl.serving.loaded_model import LoadedModel
+from keras_bert_impl.serving.loaded_model import LoadedMaskedLM
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def test_a_real_model_fills_a_mask_sensibly(shared):
 
 
 def test_only_parameters_that_were_stored_are_counted(small_run, small_tokenizer, tmp_path):
-    whole = LoadedModel.from_path(small_run)
+    whole = LoadedMaskedLM.from_path(small_run)
     assert whole.num_parameters == whole.model.count_params()
     masked_lm = BertMaskedLM(whole.model.config)
     masked_lm.save_pretrained(tmp_path / "model", small_tokenizer)
-    assert LoadedModel.from_path(tmp_path / "model").num_parameters == masked_lm.count_params()
+    assert LoadedMaskedLM.from_path(tmp_path / "model").num_parameters == masked_lm.count_params()

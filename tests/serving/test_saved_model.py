@@ -13,12 +13,15 @@ import tensorflow as tf
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
-from keras_bert_impl.serving import export_proof, saved_model
-from keras_bert_impl.serving.export_proof import ExportError
-from keras_bert_impl.serving.loaded_model import LoadedModel
+from keras_bert_impl.serving import saved_model
+from keras_bert_impl.serving.loaded_model import LoadedMaskedLM
 from keras_bert_impl.serving.local_server import LocalServer
+from keras_bert_impl.serving.proof import clean_process
+from keras_bert_impl.serving.proof.clean_process import ExportError
+from keras_bert_impl.serving.proof.fill_mask import FillMaskComparison
+from keras_bert_impl.serving.proof.prove import prove
 from keras_bert_impl.serving.saved_model import export_saved_model
-from keras_bert_impl.serving.signatures import Signatures
+from keras_bert_impl.serving.signatures.fill_mask import FillMaskSignatures
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 
 TOP = 4
@@ -247,9 +250,9 @@ def test_only_core_operations_are_in_the_graph(answers):
 
 
 def test_the_length_can_be_set_below_the_models(small_run, small_tokenizer):
-    loaded = LoadedModel.from_path(small_run)
-    signatures = Signatures(loaded, InGraphWordPiece(small_tokenizer), top=2, max_length=10)
-    answer = signatures.fill_mask(tf.constant(TEXTS))
+    loaded = LoadedMaskedLM.from_path(small_run, max_length=10)
+    signatures = FillMaskSignatures(loaded, InGraphWordPiece(small_tokenizer), top=2)
+    answer = signatures.answer_texts(tf.constant(TEXTS))
     rows, truncated = encode(small_tokenizer, TEXTS, 10)
     assert answer["num_tokens"].numpy().tolist() == [len(row) for row in rows]
     assert answer["truncated"].numpy().tolist() == truncated
@@ -275,6 +278,12 @@ def test_the_version_carries_example_proof_and_checksum(export, small_run):
     }
     weights = (small_run / "model" / "model.safetensors").read_bytes()
     assert description["weights_sha256"] == hashlib.sha256(weights).hexdigest()
+
+
+def test_the_checksum_of_shards_is_that_of_one_file_after_another(tmp_path):
+    for name, content in (("model-00002-of-00002.safetensors", b"b"), ("model-00001-of-00002.safetensors", b"a")):
+        (tmp_path / name).write_bytes(content)
+    assert saved_model._weights_sha256(tmp_path) == hashlib.sha256(b"ab").hexdigest()
 
 
 def test_the_weights_are_stored_once(export, small_run):
@@ -338,35 +347,35 @@ def test_a_target_that_is_no_directory_of_versions_is_refused(small_run, export,
 
 
 def test_an_export_that_differs_from_the_model_is_found_out(export, small_run):
-    loaded = LoadedModel.from_path(small_run)
+    loaded = LoadedMaskedLM.from_path(small_run)
     loaded.model.nsp_head.bias.assign([1e-3, 0.0])
     message = (
         r"not put in place: token_ids/nsp_logits differs from the Keras model by \S+ of its largest absolute value"
     )
     with pytest.raises(ExportError, match=message):
-        export_proof.prove(export / "1", loaded, top=TOP, max_length=24)
+        prove(export / "1", FillMaskComparison(loaded, TOP))
 
 
 def test_a_model_that_gives_no_numbers_is_not_exported(export, small_run):
-    loaded = LoadedModel.from_path(small_run)
+    loaded = LoadedMaskedLM.from_path(small_run)
     loaded.model.nsp_head.bias.assign([float("nan"), 0.0])
     with pytest.raises(ExportError, match="the model itself gives values that are not numbers"):
-        export_proof.prove(export / "1", loaded, top=TOP, max_length=24)
+        prove(export / "1", FillMaskComparison(loaded, TOP))
 
 
 def test_an_export_that_cannot_be_run_is_found_out(export, small_run, tmp_path, monkeypatch):
     runner = tmp_path / "broken.py"
     runner.write_text("raise SystemExit('no such operation')")
-    monkeypatch.setattr(export_proof, "_RUNNER", runner)
+    monkeypatch.setattr(clean_process, "_RUNNER", runner)
     with pytest.raises(ExportError, match="cannot be run by TensorFlow alone: no such operation"):
-        export_proof.prove(export / "1", LoadedModel.from_path(small_run), top=TOP, max_length=24)
+        prove(export / "1", FillMaskComparison(LoadedMaskedLM.from_path(small_run), TOP))
 
 
 def test_an_export_without_proof_is_not_put_in_place(small_run, tmp_path, monkeypatch):
     target = tmp_path / "target"
     (target / "7").mkdir(parents=True)
 
-    def refuse(folder, loaded, **options):
+    def refuse(folder, comparison):
         assert (folder / "saved_model.pb").is_file()
         # Under a name that servers pass over, for the next free number.
         assert folder.name.startswith(".8.")

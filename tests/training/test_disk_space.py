@@ -12,7 +12,7 @@ from keras_bert_impl.optimizers import BertAdamW
 from keras_bert_impl.presets import get_preset
 from keras_bert_impl.training import disk_space
 from keras_bert_impl.training.checkpointing import Checkpoints
-from keras_bert_impl.training.disk_space import check_room, count_parameters, in_words, plain_full_disk, run_size
+from keras_bert_impl.training.disk_space import check_room, count_parameters, plain_full_disk, run_size
 
 GB = 10**9
 
@@ -110,11 +110,3 @@ def test_other_errors_stay_what_they_are(error, tmp_path):
     with pytest.raises(type(error)) as caught, plain_full_disk(tmp_path, list):
         raise error
     assert caught.value is error
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2 * GB, "2.0 GB"), (3 * 10**15, "3000.0 TB")],
-)
-def test_sizes_are_said_in_words(size, words):
-    assert in_words(size) == words

@@ -6,7 +6,7 @@ from keras_bert_impl.errors import InputError
 
 from .settings import check_range, check_word, setting
 
-INPUTS = "files, directories, patterns or - for standard input: .txt, .jsonl, .parquet; .gz, .xz, .zst"
+INPUTS = "files, directories, patterns or - for standard input: .txt, .jsonl, .parquet; .gz, .xz, .bz2, .zst"
 # How text is read: the fields of `corpus.readers.Reading`, the same in every class that has inputs.
 _READING: dict[str, tuple[Any, str]] = {
     "input_format": ("auto", "txt, jsonl or parquet; auto: by the suffix, txt for an unknown one"),

@@ -1,5 +1,6 @@
-"""Packed files as streams of bytes: gzip and xz by the standard library, Zstandard by pyarrow."""
+"""Packed files as streams of bytes: gzip, xz and bzip2 by the standard library, Zstandard by pyarrow."""
 
+import bz2
 import gzip
 import io
 import lzma
@@ -12,8 +13,13 @@ from keras_bert_impl.errors import InputError
 from .arrow import open_arrow
 
 CHUNK = 2**20
-PACKINGS = {".gz": "gzip", ".xz": "xz", ".zst": "Zstandard"}
-_MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "Zstandard": b"\x28\xb5\x2f\xfd"}
+PACKINGS = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "Zstandard"}
+_MAGIC: dict[str, bytes | tuple[bytes, ...]] = {
+    "gzip": b"\x1f\x8b",
+    "xz": b"\xfd7zXZ\x00",
+    "bzip2": tuple(b"BZh%d%s" % (level, block) for level in range(1, 10) for block in (b"1AY&", b"\x17rE8")),
+    "Zstandard": b"\x28\xb5\x2f\xfd",
+}
 
 
 def packing_of_name(path: str) -> str | None:
@@ -46,7 +52,7 @@ def unpacked_chunks(raw: io.RawIOBase, path: str, argument: str = "inputs") -> I
             f"but does not end in {suffix}"
         )
     if packing is None:
-        while chunk := buffered.read(CHUNK):
+        while chunk := buffered.read1(CHUNK):  # What a pipe has by now is not kept waiting for more.
             yield chunk
         return
     try:
@@ -66,5 +72,7 @@ def _unpacking(stream: io.BufferedIOBase, packing: str, path: str, argument: str
         return gzip.GzipFile(fileobj=stream, mode="rb")
     if packing == "xz":
         return lzma.LZMAFile(stream, "rb")  # type: ignore[arg-type]
+    if packing == "bzip2":
+        return bz2.BZ2File(stream, "rb")
     arrow = open_arrow(path, argument)
     return arrow.CompressedInputStream(arrow.PythonFile(stream, mode="r"), "zstd")

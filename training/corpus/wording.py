@@ -17,7 +17,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def size_in_words(size: int) -> str:
-    """Returns a number of bytes in the largest unit of which there is one."""
-    if size < 1000:
-        return counted(size, "byte")
-    return f"{size / 1e3:,.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+    """Returns a number of bytes in the largest unit of which there is one, such as `'1.3 GB'`."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return counted(size, "byte")

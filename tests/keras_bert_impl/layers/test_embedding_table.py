@@ -6,6 +6,7 @@ import pytest
 from harness import arrays, check_layer
 
 from keras_bert_impl.layers import EmbeddingTable
+from keras_bert_impl.layers.embedding_table import lookups_apart
 
 
 def make(**kwargs):
@@ -32,6 +33,19 @@ def test_project_is_the_product_with_every_row():
     table.build()
     vectors = np.random.default_rng(0).normal(size=(5, 4)).astype("float32")
     np.testing.assert_allclose(table.project(vectors), vectors @ arrays(table.table).T, rtol=1e-5, atol=1e-7)
+
+
+def test_look_ups_can_be_handed_over():
+    table, found = make(), []
+    table.build()
+    ids = np.array([[3, 3], [5, 0]], dtype="int32")
+    with lookups_apart(lambda *lookup: found.append(lookup)):
+        outputs = arrays(table(ids))
+    table(ids)
+    ((variable, flat_ids, rows),) = found
+    assert variable is table.table
+    np.testing.assert_array_equal(flat_ids, ids.reshape(-1))
+    np.testing.assert_array_equal(arrays(rows).reshape(2, 2, 4), outputs)
 
 
 @pytest.mark.parametrize("jit", [False, True])

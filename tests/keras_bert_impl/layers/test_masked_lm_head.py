@@ -34,6 +34,15 @@ def test_scores_the_positions_asked_for():
     )
 
 
+def test_in_training_vectors_of_real_tokens_get_the_same_scores():
+    head, inputs = make(initializer_range=0.3), vectors().reshape(10, 12)
+    head(inputs, POSITIONS)
+    head.bias.assign(np.arange(37.0))
+    expected, found = (arrays(head(inputs, POSITIONS.reshape(-1), training=training)) for training in (False, True))
+    assert found.shape == (6, 37)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_shares_the_table():
     head = make()
     before = arrays(head(vectors(), POSITIONS))

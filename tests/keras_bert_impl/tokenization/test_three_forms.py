@@ -11,6 +11,8 @@ from code_point_checksum import CODE_POINTS, checksum, words_of_code_points
 from unicode_texts import unicode_texts
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.tasks.answer_windows import QuestionCutter
+from keras_bert_impl.tasks.text_words import text_words
 from keras_bert_impl.tokenization.graph_normalizer import SYMBOL_CODE, SYMBOL_SPACE, GraphNormalizer
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 from keras_bert_impl.tokenization.in_graph_text_ops import TextOpsWordPiece
@@ -129,6 +131,28 @@ def test_offsets_in_the_graph_are_those_of_python(forms):
             assert ids.to_list() == [encoding.ids for encoding in encodings]
             assert starts.to_list() == [[start for start, _ in encoding.offsets] for encoding in encodings]
             assert ends.to_list() == [[end for _, end in encoding.offsets] for encoding in encodings]
+
+
+@pytest.mark.slow
+def test_words_of_the_graph_are_slices_of_the_text(forms):
+    odd = ["", "e\u0301\u0301 a-\u0301b [MASK]\u0301 x", "\u0301", "\x00", "\u845b\ufe00\u845b ce[E]\ud55c", "ΟΔΟΣ'Α "]
+    texts = [*odd, *unicode_texts(3000, 7)]
+    starts, ends = tf.function(forms[1].word_offsets)(tf.constant(texts))
+    words = [text_words(forms[0], text) for text in texts]
+    assert starts.to_list() == [[word.start for word in of_text] for of_text in words]
+    assert ends.to_list() == [[word.end for word in of_text] for of_text in words]
+
+
+@pytest.mark.slow
+def test_pieces_end_after_the_marks_that_follow_where_that_is_wanted(forms):
+    tokenizer, in_graph, _ = forms
+    texts = ["e\u0301\u0301", "e\u0301\u200b\u0301", "a", "\u0301a", *unicode_texts(1000, 9)]
+    tokenize = tf.function(lambda texts: in_graph.with_offsets(texts, keep_special_tokens=False, include_marks=True))
+    _, starts, ends = tokenize(tf.constant(texts))
+    cutter = QuestionCutter(tokenizer, max_length=1 << 20)
+    cut = [cutter("", text) for text in texts]
+    assert starts.to_list() == [of_text.starts.tolist() for of_text in cut]
+    assert ends.to_list() == [of_text.ends.tolist() for of_text in cut]
 
 
 def test_lone_surrogates_are_refused_wherever_they_stand(forms):

@@ -1,3 +1,4 @@
+import bz2
 import gzip
 import io
 import lzma
@@ -19,7 +20,12 @@ def zstandard(content: bytes) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-PACK = {".gz": lambda content: gzip.compress(content, mtime=0), ".xz": lzma.compress, ".zst": zstandard}
+PACK = {
+    ".gz": lambda content: gzip.compress(content, mtime=0),
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard,
+}
 
 
 def unpacked(content: bytes, name: str) -> bytes:

@@ -89,7 +89,7 @@ def test_a_directory_without_text_is_named(tmp_path: Path):
     (tmp_path / "a.pdf").write_bytes(b"")
     message = (
         r"`inputs` must name files or directories with some\. Received: '.*', which has none that ends in \.txt, "
-        r"\.jsonl, \.parquet; text may be packed as well \(\.gz, \.xz, \.zst\)"
+        r"\.jsonl, \.parquet; text may be packed as well \(\.gz, \.xz, \.bz2, \.zst\)"
     )
     with pytest.raises(InputError, match=message):
         find_files([str(tmp_path)])

@@ -25,7 +25,10 @@ def test_a_share_is_none_or_all_only_if_it_is(share: float, digits: int, said: s
 
 @pytest.mark.parametrize(
     ("size", "said"),
-    [(1, "1 byte"), (38, "38 bytes"), (1500, "1.5 kB"), (49_999, "50.0 kB"), (2_000_000_000, "2,000.0 MB")],
+    [
+        *((0, "0 bytes"), (1, "1 byte"), (38, "38 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (49_999, "50.0 kB")),
+        *((2_000_000_000, "2.0 GB"), (3 * 10**15, "3,000.0 TB")),
+    ],
 )
 def test_a_size_is_never_said_to_be_nothing(size: int, said: str):
     assert size_in_words(size) == said

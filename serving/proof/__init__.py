@@ -1,0 +1,1 @@
+"""The proof that an export answers as its Keras model does."""

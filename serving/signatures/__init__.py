@@ -1,0 +1,1 @@
+"""What exports answer: the functions behind their signatures, of core TensorFlow operations alone."""

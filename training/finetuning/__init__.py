@@ -1,0 +1,1 @@
+"""From labelled examples to a model that does a task: reading, training, measuring, predicting."""

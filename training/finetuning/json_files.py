@@ -1,0 +1,22 @@
+"""JSON files of a fine-tuning."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from keras_bert_impl.atomic import atomic_file
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Writes JSON, whole or not at all."""
+    with atomic_file(path) as file:
+        json.dump(values, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def read_json(path: Path) -> Any:
+    """Reads JSON; None if there is no such file, or it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,51 @@
+"""Metrics in words: a sentence of numbers, and a table for those that each class has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns the lines that say metrics: first the numbers, then a table for each metric of classes.
+
+    Args:
+        metrics: by name, numbers (None where one is not defined) or dicts of numbers, or of dicts of them, by class.
+    """
+    numbers = {name: value for name, value in metrics.items() if not isinstance(value, Mapping)}
+    lines = [", ".join(f"{_title(name)} {number_text(value)}" for name, value in numbers.items())] if numbers else []
+    for name, values in metrics.items():
+        if isinstance(values, Mapping) and values:
+            lines += [f"{_title(name).capitalize()}:", *_table(values)]
+    return lines
+
+
+def number_text(value: Any) -> str:
+    """Returns a number with four decimals, a whole one as it is; None is "not defined"."""
+    if value is None:
+        return "not defined"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def metric_columns(values: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Returns the names of the columns of a metric of classes, and the name and cells of each row."""
+    rows = {str(name): value if isinstance(value, Mapping) else {"value": value} for name, value in values.items()}
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    return (
+        [_title(column) for column in columns],
+        [(name, [number_text(row[c]) if c in row else "–" for c in columns]) for name, row in rows.items()],
+    )
+
+
+def _table(values: Mapping[str, Any]) -> list[str]:
+    columns, rows = metric_columns(values)
+    first = max(len(name) for name, _ in rows)
+    widths = [max(len(cells[i]) for cells in (columns, *(cells for _, cells in rows))) for i in range(len(columns))]
+    return [
+        "  ".join([f"  {name:<{first}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))])
+        for name, cells in (("", columns), *rows)
+    ]
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,155 @@
+"""Where a model is fine-tuned until it is complete: what is finished is kept for the next time.
+
+```
+.NAME.unfinished/lock           held by the process that works here
+.NAME.unfinished/command.json   what the result depends on
+.NAME.unfinished/runs/RUN/      one for each seed, or each seed of each point of a grid; see `one_run`
+```
+
+The directory lies beside the output. It stays after the process was killed or stopped or met a full disk, if there is
+something to go on from; the same command goes on from it, another one is refused.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_bert_impl.atomic import atomic_file, check_new_directory, followed, new_parents
+from keras_bert_impl.errors import InputError
+
+from ..corpus.wording import size_in_words
+from ..disk_space import free_bytes, is_full_disk
+from ..output_lock import LOCK, lock_folder
+from .facts import first_difference
+from .json_files import read_json
+
+_COMMAND, _RUNS = "command.json", "runs"
+_PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
+_PATIENCE = 1.0
+
+
+class Unfinished:
+    """A model on its way; see `unfinished_model`.
+
+    Attributes:
+        runs: where each run has its directory.
+        begun: whether what is there is known to be of this command.
+    """
+
+    def __init__(self, target: Path, folder: Path) -> None:
+        self._target, self._folder = target, folder
+        self.runs = folder / _RUNS
+        self.begun = False
+
+    def begin(self, facts: Mapping[str, Any]) -> None:
+        """Notes what the result depends on.
+
+        Args:
+            facts: JSON values by name; a dict of settings among them.
+
+        Raises:
+            InputError: if there is something to go on from that was made under other facts.
+        """
+        if self.has_something:
+            before = read_json(self._folder / _COMMAND)
+            if difference := first_difference(before, facts):
+                raise InputError(
+                    "`output` must not have the unfinished model of another command beside it; give that command again "
+                    f"to go on with it, or remove {str(self._folder)!r}. Received: {str(self._target)!r}, {difference}"
+                )
+        else:
+            self._empty()
+        self.runs.mkdir(exist_ok=True)
+        with atomic_file(self._folder / _COMMAND) as file:
+            json.dump(facts, file)
+        self.begun = True
+
+    @property
+    def has_something(self) -> bool:
+        """Whether there is a finished run or a checkpoint."""
+        return any(self.runs.glob("*/result.json")) or any(self.runs.glob("*/checkpoints/step_*"))
+
+    def complete(self, model: Path) -> None:
+        """Puts a model directory in the place of the output, and takes the rest away."""
+        model.rename(self._target)
+        self.clear()
+
+    def clear(self) -> None:
+        """Takes everything away, the lock last, by which others know whose the directory is."""
+        with contextlib.suppress(OSError):
+            self._empty()
+            (self._folder / LOCK).unlink()
+            self._folder.rmdir()
+
+    def _empty(self) -> None:
+        for path in self._folder.iterdir():
+            if path.name != LOCK:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextlib.contextmanager
+def unfinished_model(output: str | os.PathLike[str]) -> Iterator[Unfinished]:
+    """Holds the place where a model is made while the block runs, which ends with `Unfinished.complete`.
+
+    If the block raises, what there is to go on from is kept, unless the same command would come to the same end.
+
+    Args:
+        output: the model directory, absent or empty.
+
+    Raises:
+        InputError: if another process makes this output, it has content, or the disk is full.
+    """
+    target = followed(output).absolute()
+    folder = _folder_of(target)
+    with new_parents(target):
+        lock = lock_folder(folder, output, _foreign, patience=_PATIENCE)
+        unfinished = Unfinished(target, folder)
+        try:
+            check_new_directory(output, "output")  # Once more: another process may have completed it just now.
+            yield unfinished
+        except BaseException as error:
+            full = isinstance(error, Exception) and not isinstance(error, InputError) and is_full_disk(error)
+            if not unfinished.has_something or (isinstance(error, InputError) and unfinished.begun):
+                unfinished.clear()
+            if full:
+                raise InputError(
+                    "`output` must have room on its disk; nothing was left half-written, and once there is room the "
+                    f"same command goes on. Received: {str(output)!r}, where {size_in_words(free_bytes(target))} are "
+                    "free"
+                ) from error
+            raise
+        finally:
+            os.close(lock)
+
+
+def clear_leftovers(output: str | os.PathLike[str]) -> None:
+    """Takes away what a kill in the last moment leaves beside a model that is complete."""
+    folder = _folder_of(followed(output).absolute())
+    if not folder.is_dir() or _foreign(folder):
+        return
+    with contextlib.suppress(InputError):
+        lock = lock_folder(folder, output, _foreign, patience=0)
+        Unfinished(folder, folder).clear()
+        os.close(lock)
+
+
+def _folder_of(target: Path) -> Path:
+    return target.parent / f".{target.name}.unfinished"
+
+
+def _foreign(folder: Path) -> Path | None:
+    """Returns what is there and was not made here, if anything: the directory itself or something in it."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        return folder
+    if not folder.exists():
+        return None
+    entries = sorted(folder.iterdir())
+    if entries and not {_COMMAND, LOCK} & {path.name for path in entries}:
+        return folder
+    ours = (_COMMAND, LOCK, _RUNS)
+    return next((path for path in entries if path.name not in ours and not _PARTIAL.fullmatch(path.name)), None)
