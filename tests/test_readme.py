@@ -52,6 +52,11 @@ def test_training_from_python_takes_fewer_than_fifteen_lines():
     assert len([line for line in training_from_python().splitlines() if line.strip()]) < 15
 
 
+def test_fine_tuning_from_python_takes_fewer_than_twelve_lines():
+    (block,) = (block for block in blocks("python") if "finetune_texts(" in block)
+    assert len([line for line in block.splitlines() if line.strip()]) < 12
+
+
 @pytest.mark.slow
 def test_training_from_python_runs(tmp_path, monkeypatch):
     prepare(toy_config(tmp_path, lengths=(128,)))

@@ -1,0 +1,1 @@
+"""What is measured of the answers to labelled examples, by the definitions that papers use."""
