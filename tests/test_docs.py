@@ -1,17 +1,30 @@
 """The examples of the reference pages run as they stand."""
 
+import contextlib
+import io
 import os
 import re
 import string
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from harness import small_config
+from task_models import toy_bert_config, toy_tokenizer
 from texts import write_toy_corpus
 
-from keras_bert_impl.models import BertPretrainer
+from keras_bert_impl.models import (
+    BertClassifier,
+    BertEncoder,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
+from keras_bert_impl.tasks.rows import batch_inputs, text_row
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from keras_bert_impl.training.configs import PrepareConfig
 from keras_bert_impl.training.prepare import prepare
@@ -57,3 +70,29 @@ def test_examples_run(tmp_path):
     assert (tmp_path / "pair.html").is_file()
     assert "(4, 8, 2)" in done.stdout
     assert "UserWarning" in done.stderr and "classifier starts with fresh weights" in done.stderr
+
+
+@pytest.mark.slow
+def test_examples_of_fine_tuning_run(tmp_path, monkeypatch):
+    tokenizer, labels = toy_tokenizer(), ["bad", "good"]
+    config = toy_bert_config(tokenizer, num_hidden_layers=1)
+    for name, model in {
+        "MODEL": BertEncoder(config, seed=1),
+        "film_model": BertClassifier(config, labels=labels),
+        "all-MiniLM-L6-v2": BertEncoder(config),
+        "ner_model": BertTokenClassifier(config, labels=["O", "B-LOC", "I-LOC"]),
+        "qa_model": BertQuestionAnswerer(config),
+    }.items():
+        model.save_pretrained(tmp_path / name, tokenizer)
+    texts = [f"a {word} {thing}" for word in ("good", "fine", "bad", "dull") for thing in ("film", "book", "play")]
+    rows = [text_row(tokenizer, 16, text) for text in texts]
+    batches = tf.data.Dataset.from_tensors((batch_inputs(rows, tokenizer.pad_token_id), np.arange(12) // 6))
+    given = {"texts": texts, "labels": ["good"] * 6 + ["bad"] * 6, "batches": batches}
+    monkeypatch.chdir(tmp_path)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Heads start fresh.
+        for page in ("classification", "tagging", "question_answering", "finetuning", "labelled_data"):
+            exec(examples(f"{page}.md"), dict(given))
+    assert "neg: 1 (33%), pos: 2 (67%)" in said.getvalue()
+    assert (tmp_path / "film_model" / "task.json").is_file()

@@ -16,7 +16,7 @@ from ..distribution import make_deterministic, make_strategy, replicas_on_one_cp
 from ..freed_memory import keep_freed_memory
 from ..stopping import stop_after_step
 from .before_start import CONFIG_FILE, FOLDER, METRICS_FILE, check_output, check_settings, finished, tokenizer_of
-from .data.labels import label_counts
+from .data.labels import label_counts, shared_texts
 from .dev_split import FEWEST_DEV_EXAMPLES, dev_split
 from .facts import facts_of
 from .grid import run_grid, tell_grid
@@ -133,6 +133,11 @@ def _read(
     else:
         train, dev = list(examples.train), list(examples.dev)
     if dev or not _holds_out(config, examples):
+        if shared := shared_texts(train, dev):
+            say(
+                f"{percent(shared / len(dev))} of the dev examples ({shared:,} of {len(dev):,}) are trained on, too; "
+                "on new texts the model does worse than on these."
+            )
         return train, dev
     kept, dev = dev_split(train, config.dev_share)
     if dev:

@@ -150,6 +150,20 @@ def test_what_is_wrong_with_examples_leaves_nothing(folder, tmp_path):
 
 
 @pytest.mark.slow
+def test_dev_examples_that_are_trained_on_are_counted_and_said(folder, tmp_path):
+    class StoppedTask(ToyTask):
+        def prepare(self, train, dev):
+            raise InputError("`train` is read.")
+
+    said = []
+    config = toy_settings(folder, tmp_path / "output", dev=(str(folder / "train.tsv"), str(folder / "dev.tsv")))
+    with pytest.raises(InputError, match="`train` is read"):
+        finetune(config, said.append, task_type=StoppedTask)
+    assert said == [
+        "75% of the dev examples (60 of 80) are trained on, too; on new texts the model does worse than on these."
+    ]
+
+
 def test_of_three_rows_all_are_trained_on_and_the_last_epoch_is_kept(folder, tmp_path):
     (tmp_path / "three.tsv").write_text("good\ta fine film\nbad\ta dull film\ngood\ta nice song\n", encoding="utf-8")
     said = []
