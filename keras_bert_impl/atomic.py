@@ -99,7 +99,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             temporary = folder / target.name
             yield temporary
-            temporary.chmod(0o666 & ~_umask())
+            give_usual_mode(temporary)
             to_disk(temporary)
             temporary.replace(target)
             to_disk(target.parent)
@@ -122,7 +122,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         temporary = Path(name)
         try:
-            temporary.chmod(0o666 & ~_umask())
+            give_usual_mode(temporary)
             with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
                 yield file
                 file.flush()
@@ -132,6 +132,11 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def give_usual_mode(file: Path) -> None:
+    """Lets a file be read and written by those who may read and write any new file, as the umask says."""
+    file.chmod(0o666 & ~_umask())
 
 
 def to_disk(path: Path) -> None:

@@ -147,12 +147,13 @@ def _mistake(error: BaseException) -> str | None:
 
 
 def _as_options(sentence: str) -> str:
-    """Spells advice such as `allow_missing=('pooler',)` as an option, `--allow-missing pooler`."""
+    """Spells settings of columns, and advice such as `allow_missing=('pooler',)`, as options."""
 
     def spell(advice: re.Match[str]) -> str:
         values = re.findall(r"'([^']*)'", advice[2])
         return f"`--{advice[1].replace('_', '-')} {' '.join(values)}`"
 
+    sentence = re.sub(r"`(text|label|id|text_pair)_column`", lambda m: f"`--{m[1]}-column`".replace("_", "-"), sentence)
     return re.sub(r"`(fresh|allow_\w+|architecture)=(\([^()`]*\)|'[^'`]*')`( of `convert`)?", spell, sentence)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.errors import InputError, nearest
 from keras_bert_impl.settings_text import MODE as SETTINGS_MODE
 
 # Values of JSON as they are: for `Any` the library turns text such as "8" into the number.
@@ -27,9 +27,25 @@ class Parser(ArgumentParser):
         sentence = _one_sentence(message, self.commands)
         if re.search(r"is not a setting|not expected|unrecognized arguments", sentence):
             subcommand = re.search(r"is not a setting of `([\w-]+)`", sentence)
-            known = _settings_of(_subparsers(self)[subcommand[1]] if subcommand else self)
+            parser = _subparsers(self)[subcommand[1]] if subcommand else self
+            known = _settings_of(parser)
+            sentence += _meant(sentence, known, parser, in_file=subcommand is not None)
             sentence += f" Known settings: {', '.join(known)}." if known else ""
         raise InputError(sentence)
+
+
+def _meant(sentence: str, known: Sequence[str], parser: ArgumentParser, *, in_file: bool) -> str:
+    """Asks for the nearest known settings, spelled as in a file or as options."""
+    if in_file:
+        return _asked(f"`{name}`" for name in nearest(re.findall(r"`([\w-]+)` is not a setting", sentence), known))
+    options = {action.dest for action in parser._actions if action.option_strings}
+    given = [name.replace("-", "_") for name in re.findall(r"--([\w-]+)", sentence)]
+    return _asked(f"--{name.replace('_', '-')}" for name in nearest(given, [n for n in known if n in options]))
+
+
+def _asked(names: Iterable[str]) -> str:
+    said = " or ".join(names)
+    return f" Did you mean {said}?" if said else ""
 
 
 def _subparsers(parser: ArgumentParser) -> Any:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Self
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.errors import InputError, nearest
 
 HIDDEN_ACTS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
@@ -95,7 +95,9 @@ class BertConfig:
         """Builds the config; an unknown or missing key raises `InputError` with the known ones."""
         known = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(values.keys() - set(known)):
-            raise InputError(f"Unknown `{cls.__name__}` keys: {unknown}. Known keys: {known}")
+            meant = " or ".join(map(repr, nearest(unknown, known)))
+            hint = f" Did you mean {meant}?" if meant else ""
+            raise InputError(f"Unknown `{cls.__name__}` keys: {unknown}.{hint} Known keys: {known}")
         if "vocab_size" not in values:
             raise InputError(f"`{cls.__name__}` needs the key 'vocab_size'. Received: {sorted(values)}")
         return cls(**values)

@@ -1,5 +1,8 @@
 """What the command line says in one sentence: what the user can mend, and what ends a training in order."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """What the user gave cannot be used.
@@ -28,3 +31,10 @@ class WorkerLostError(RuntimeError):
 
     The message is one sentence on which it was and how to go on.
     """
+
+
+def nearest(unknown: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Returns the known names that unknown ones may have been meant as, the nearest of each."""
+    names = list(known)
+    found = (difflib.get_close_matches(name, names, n=1, cutoff=0.7) for name in unknown)
+    return list(dict.fromkeys(name for names in found for name in names))

@@ -10,9 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
-import tensorflow as tf
 from harness import small_config
 from task_models import toy_bert_config, toy_tokenizer
 from texts import write_toy_corpus
@@ -24,7 +22,6 @@ from keras_bert_impl.models import (
     BertQuestionAnswerer,
     BertTokenClassifier,
 )
-from keras_bert_impl.tasks.rows import batch_inputs, text_row
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from keras_bert_impl.training.configs import PrepareConfig
 from keras_bert_impl.training.prepare import prepare
@@ -85,9 +82,7 @@ def test_examples_of_fine_tuning_run(tmp_path, monkeypatch):
     }.items():
         model.save_pretrained(tmp_path / name, tokenizer)
     texts = [f"a {word} {thing}" for word in ("good", "fine", "bad", "dull") for thing in ("film", "book", "play")]
-    rows = [text_row(tokenizer, 16, text) for text in texts]
-    batches = tf.data.Dataset.from_tensors((batch_inputs(rows, tokenizer.pad_token_id), np.arange(12) // 6))
-    given = {"texts": texts, "labels": ["good"] * 6 + ["bad"] * 6, "batches": batches}
+    given = {"texts": texts, "labels": ["good"] * 6 + ["bad"] * 6}
     monkeypatch.chdir(tmp_path)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), warnings.catch_warnings():

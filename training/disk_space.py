@@ -14,6 +14,8 @@ from .checkpointing import SET_ASIDE
 from .configs import PretrainConfig
 from .corpus.wording import size_in_words
 
+TOO_LARGE = "a file larger than the system lets this process write (`ulimit -f`) or the disk can hold"
+
 # Variables are float32 under every policy. Both optimizers keep two running means of every weight.
 _WEIGHT = 4
 _MEANS = 2
@@ -110,10 +112,18 @@ def free_bytes(path: Path) -> int:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Returns whether an error, of the system or of a library that met it, says that a disk or quota is full."""
+    """Returns whether an error, of the system or of a library that met it, says that a disk or quota is full.
+
+    A file that is larger than the system lets this process write, or than the disk can hold, counts as well.
+    """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
-    return any(words in str(error) for words in ("No space left on device", "Disk quota exceeded"))
+    return is_too_large(error) or any(words in str(error) for words in ("No space left on device", "Disk quota exceed"))
+
+
+def is_too_large(error: BaseException) -> bool:
+    """Returns whether an error says that a file was larger than this process may write or the disk can hold."""
+    return (isinstance(error, OSError) and error.errno == errno.EFBIG) or "File too large" in str(error)
 
 
 @contextlib.contextmanager
@@ -134,10 +144,11 @@ def plain_full_disk(directory: Path, saved_steps: Callable[[], Sequence[int]]) -
             raise
         steps = saved_steps()
         place = f" at {error.filename!r}" if isinstance(error, OSError) and error.filename else ""
+        fault = TOO_LARGE if is_too_large(error) else "no space left"
         raise InputError(
             "`run` must have room on its disk; nothing was left half-written, and once there is room the same command "
             f"goes on from {f'the checkpoint of step {steps[-1]}' if steps else 'the beginning'}. "
-            f"Received: {str(directory)!r}, no space left{place}, {size_in_words(free_bytes(directory))} free"
+            f"Received: {str(directory)!r}, {fault}{place}, {size_in_words(free_bytes(directory))} free"
         ) from error
 
 

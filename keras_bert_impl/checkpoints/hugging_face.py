@@ -13,7 +13,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from keras_bert_impl.atomic import atomic_directory
+from keras_bert_impl.atomic import atomic_directory, give_usual_mode
 from keras_bert_impl.checkpoints.architecture import PARTS, PROBLEM_TYPES, part_of
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint, StoredTensor, architecture_of, plain_labels
 from keras_bert_impl.checkpoints.load_report import listed
@@ -21,6 +21,7 @@ from keras_bert_impl.checkpoints.torch_file import open_torch_file
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.settings import FILE as TASK_FILE
+from keras_bert_impl.tokenization.tokenizer_config import write_longest_row
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -130,6 +131,7 @@ def write_model_directory(path: str | os.PathLike[str], model: Any, tokenizer: A
         _save(tensors, folder / WEIGHTS_FILE)
         if tokenizer is not None:
             tokenizer.save_pretrained(folder)
+            write_longest_row(model.config.max_position_embeddings, folder)
 
 
 def check_model_target(target: Path, argument: str = "path") -> None:
@@ -372,6 +374,7 @@ def _save(tensors: dict[str, np.ndarray], file: Path) -> None:
         if number := re.search(r"os error (\d+)", str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from error
         raise
+    give_usual_mode(file)  # safetensors makes it for its owner alone
 
 
 def _is_empty_directory(path: Path) -> bool:

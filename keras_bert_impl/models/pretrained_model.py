@@ -134,7 +134,8 @@ class PretrainedModel(keras.Model):
         read_into(kept, places(model))
         model.load_report = report
         if report.fresh_parts:
-            warnings.warn(f"{report.source}: {listed(report.fresh_parts)} starts with fresh weights", stacklevel=2)
+            start = "starts" if len(report.fresh_parts) == 1 else "start"
+            warnings.warn(f"{report.source}: {listed(report.fresh_parts)} {start} with fresh weights", stacklevel=2)
         for part, reason in report.inexact:
             warnings.warn(f"{report.source}: {part} computes something else here: {reason}", stacklevel=2)
         return model

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_classifier import BertClassifier
-from keras_bert_impl.tasks.rows import rows_of_text
+from keras_bert_impl.tasks.rows import list_of_texts, rows_of_text
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tasks.task_model import TaskModel
 
@@ -105,8 +105,8 @@ class TextClassification(TaskModel):
             One `TextPrediction` for each text, in order.
 
         Raises:
-            InputError: if the texts are no lists of strings of one length, a model of pairs is given none, or
-                `long_texts` is none of the two.
+            InputError: if the texts are no lists of strings of one length, a model of pairs is given none or one of
+                texts alone is given some, or `long_texts` is none of the two.
         """
         texts, pairs = self._checked_texts(texts, pairs)
         rows = [
@@ -125,17 +125,19 @@ class TextClassification(TaskModel):
     def _checked_texts(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None
     ) -> tuple[list[str], list[str | None]]:
-        if isinstance(texts, str) or isinstance(pairs, str):
-            name, value = ("texts", texts) if isinstance(texts, str) else ("pairs", pairs)
-            raise InputError(f"`{name}` must be a list of texts. Received: {value!r:.80}")
-        texts = list(texts)
-        given: list[str | None] = [None] * len(texts) if pairs is None else list(pairs)
+        texts = list_of_texts("texts", texts)
+        given: list[str | None] = [None] * len(texts) if pairs is None else list_of_texts("pairs", pairs, none=True)
         if len(given) != len(texts):
             raise InputError(f"`pairs` must be as many as `texts`. Received: {len(given)} and {len(texts)}")
         if self.settings.pair and None in given:
             raise InputError(
                 "`pairs` must be given, since the model was trained on pairs of texts. "
                 f"Received: text {given.index(None)} has no second one"
+            )
+        if self.settings.pair is False and (paired := [place for place, pair in enumerate(given) if pair is not None]):
+            raise InputError(
+                "`pairs` must not be given, since the model was trained on texts alone. "
+                f"Received: text {paired[0]} has a second one"
             )
         return texts, given
 

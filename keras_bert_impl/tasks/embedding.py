@@ -14,7 +14,7 @@ from keras import ops
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_encoder import BertEncoder
-from keras_bert_impl.tasks.rows import rows_of_text
+from keras_bert_impl.tasks.rows import list_of_texts, rows_of_text
 from keras_bert_impl.tasks.settings import TASKS, TaskSettings
 from keras_bert_impl.tasks.task_model import TaskModel
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
@@ -133,9 +133,7 @@ class SentenceEmbedding(TaskModel):
         Raises:
             InputError: if `texts` is no list of strings, or `long_texts` is none of the two.
         """
-        if isinstance(texts, str):
-            raise InputError(f"`texts` must be a list of texts. Received: {texts!r:.80}")
-        texts = list(texts)
+        texts = list_of_texts("texts", texts)
         rows = [rows_of_text(self.tokenizer, self.max_length, text, None, long_texts) for text in texts]
         self.count_texts(texts)
         vectors = iter(self.outputs([row for of_text in rows for row in of_text], batch_size, on_progress))

@@ -8,6 +8,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_question_answerer import BertQuestionAnswerer
 from keras_bert_impl.tasks.answer_spans import CONSIDERED, FoundAnswer, ScoredAnswer, chosen_answer, found_answers
 from keras_bert_impl.tasks.answer_windows import QuestionCutter
+from keras_bert_impl.tasks.rows import list_of_texts
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tasks.task_model import TaskModel
 
@@ -150,7 +151,7 @@ class QuestionAnswering(TaskModel):
             on_progress: takes the number of rows of each batch that is done.
             count: answers that are wanted of each.
         """
-        questions, contexts = _texts("questions", questions), _texts("contexts", contexts)
+        questions, contexts = list_of_texts("questions", questions), list_of_texts("contexts", contexts)
         if len(questions) != len(contexts):
             raise InputError(
                 "`contexts` must have one text for each question. "
@@ -194,13 +195,3 @@ class QuestionAnswering(TaskModel):
             windows=found.windows,
             truncated=found.truncated,
         )
-
-
-def _texts(name: str, texts: Any) -> list[str]:
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"`{name}` must be a list of texts. Received: {type(texts).__name__}")
-    given = list(texts)
-    for place, text in enumerate(given):
-        if not isinstance(text, str):
-            raise InputError(f"`{name}` must be texts. Received: {type(text).__name__} at place {place}")
-    return given

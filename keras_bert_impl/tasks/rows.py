@@ -1,8 +1,8 @@
 """Texts and pairs of texts as rows of ids: `[CLS]` text `[SEP]`, or `[CLS]` text `[SEP]` second text `[SEP]`."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -107,6 +107,41 @@ def rows_of_text(
     if long_texts == "windows":
         return row_windows(tokenizer, max_length, text, pair)
     return [text_row(tokenizer, max_length, text, pair)]
+
+
+def list_of_texts(name: str, texts: Any, *, none: bool = False) -> list[Any]:
+    """Returns the texts that a model is asked about as a list.
+
+    Args:
+        name: the argument that they came as.
+        texts: what the caller gave.
+        none: whether a text may be None.
+
+    Raises:
+        InputError: if that is no iterable of strings, or a string has a lone surrogate, which is no character.
+    """
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        what = repr(texts) if isinstance(texts, str) else "None" if texts is None else type(texts).__name__
+        raise InputError(f"`{name}` must be a list of texts. Received: {what:.80}")
+    given = list(texts)
+    for place, text in enumerate(given):
+        if not isinstance(text, str):
+            if text is None and none:
+                continue
+            raise InputError(f"`{name}` must be texts. Received: {type(text).__name__} at place {place}")
+        check_characters(name, text, place)
+    return given
+
+
+def check_characters(name: str, text: str, place: int) -> None:
+    """Raises `InputError` if a text has a lone surrogate, and names its place among the texts."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"`{name}` must be texts of Unicode characters. Received: at place {place} a text whose character "
+            f"{error.start} is half of a surrogate pair, {text[error.start]!r}"
+        ) from error
 
 
 def batch_inputs(rows: Sequence[Row], pad_token_id: int, length: int | None = None) -> dict[str, np.ndarray]:

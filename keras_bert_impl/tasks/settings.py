@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +21,7 @@ class TaskSettings:
     Attributes:
         task: of `TASKS`.
         max_length: ids in a row, with `[CLS]` and `[SEP]`; None for as many as the model has positions.
-        pair: whether it was trained on pairs of texts.
+        pair: whether it was trained on pairs of texts; None if that is not known, and both are answered.
         stride: tagging, qa: pieces by which one window begins after another; None for half a window, or for qa 128.
         labelled_pieces: tagging: whether a word's label is that of its `"first"` piece, or the mean of `"all"`.
         max_question_length: qa: pieces of a question that are kept.
@@ -32,7 +33,7 @@ class TaskSettings:
 
     task: str
     max_length: int | None = None
-    pair: bool = False
+    pair: bool | None = None
     stride: int | None = None
     labelled_pieces: str = "first"
     max_question_length: int = 64
@@ -48,6 +49,10 @@ class TaskSettings:
             raise InputError(
                 f"`labelled_pieces` must be 'first' or 'all'. Received: labelled_pieces={self.labelled_pieces!r}"
             )
+        for name in ("pair", "may_have_no_answer"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (value is None and name == "pair"):
+                raise InputError(f"`{name}` must be true or false. Received: {name}={value!r}")
         for name, low in (("max_length", 3), ("stride", 1), ("max_question_length", 1), ("max_answer_length", 1)):
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
@@ -55,8 +60,8 @@ class TaskSettings:
                 raise InputError(f"`{name}` must be a whole number of at least {low}. Received: {name}={value!r}")
         for name in ("null_threshold", "label_threshold"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-                raise InputError(f"`{name}` must be a number. Received: {name}={value!r}")
+            if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+                raise InputError(f"`{name}` must be a finite number. Received: {name}={value!r}")
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Writes `task.json` into a model directory."""
@@ -69,18 +74,28 @@ class TaskSettings:
         """Reads `task.json` of a model directory; None if it has none.
 
         Raises:
-            InputError: if it cannot be read.
+            InputError: if it cannot be read, has a key that is not known, or a value that cannot be.
         """
         path = Path(directory) / FILE
         try:
             values: Any = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"`model` must have a {FILE} that is JSON. Received: {str(path)!r}") from error
         known = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or not values.keys() <= known or "task" not in values:
+        fault = ""
+        if not isinstance(values, dict):
+            fault = "which holds no JSON object"
+        elif unknown := [name for name in values if name not in known]:
+            fault = f"with the key {unknown[0]!r}, which is not known"
+        elif "task" not in values:
+            fault = "without the key 'task'"
+        if fault:
             raise InputError(
-                f"`model` must have a {FILE} with the keys {', '.join(sorted(known))}. Received: {str(path)!r}"
+                f"`model` must have a {FILE} with keys of {', '.join(sorted(known))}. Received: {str(path)!r}, {fault}"
             )
-        return cls(**values)
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{error}, in {str(path)!r}") from error

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_token_classifier import BertTokenClassifier
+from keras_bert_impl.tasks.rows import check_characters
 from keras_bert_impl.tasks.tag_spans import tag_form, tag_spans, with_marks
 from keras_bert_impl.tasks.task_model import TaskModel
 from keras_bert_impl.tasks.text_words import TextWord, text_words
@@ -230,6 +231,7 @@ def _checked(sentences: Any) -> Iterable[Any]:
 
 def _sentence(sentence: Any, place: int) -> str | Sequence[str]:
     if isinstance(sentence, str):
+        check_characters("sentences", sentence, place)
         return sentence
     words = None if isinstance(sentence, bytes | dict) or not isinstance(sentence, Iterable) else list(sentence)
     if words is None or not all(isinstance(word, str) for word in words):
@@ -237,6 +239,8 @@ def _sentence(sentence: Any, place: int) -> str | Sequence[str]:
             f"`sentences` must be texts or lists of words. Received: {type(sentence).__name__} at place {place}: "
             f"{str(sentence)[:60]}"
         )
+    for word in words:
+        check_characters("sentences", word, place)
     return words
 
 

@@ -48,8 +48,8 @@ class TaskModel:
         model, tokenizer, settings: as given or read.
 
     Raises:
-        InputError: if there is no such model, it has no trained head for the task, no vocabulary, or fewer positions
-            than the rows are to have.
+        InputError: if there is no such model, it has no trained head for the task, no vocabulary, weights that are not
+            finite, or fewer positions than the rows are to have.
     """
 
     model_class: ClassVar[type[PretrainedModel]]
@@ -77,6 +77,7 @@ class TaskModel:
             tokenizer = tokenizer or tokenizer_beside(checkpoint, path)
             settings = settings or TaskSettings.load(model_directory(path))
             model = self.read_model(checkpoint)
+            check_finite_weights(model, path)
         if tokenizer is None:
             raise InputError(f"`model` must have its vocabulary beside its weights. Received: {str(path)!r}")
         self.model = model
@@ -216,6 +217,16 @@ class TaskModel:
         else:
             remedy = f" without one; `keras-bert finetune --task {cls.tasks[0]} --model MODEL` trains one"
         raise InputError(f"`model` must have a trained head for {' or '.join(cls.tasks)}. Received: {what}{remedy}")
+
+
+def check_finite_weights(model: PretrainedModel, path: str | os.PathLike[str]) -> None:
+    """Raises `InputError` if a weight of a model that was read is infinite or not a number."""
+    for variable in model.weights:
+        if keras.backend.is_float_dtype(variable.dtype) and not bool(keras.ops.all(keras.ops.isfinite(variable))):
+            raise InputError(
+                "`model` must have weights that are finite. "
+                f"Received: {str(path)!r}, where {variable.path} has values that are infinite or not a number"
+            )
 
 
 def has_upper_case(text: str) -> bool:

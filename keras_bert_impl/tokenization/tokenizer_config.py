@@ -12,6 +12,7 @@ CONFIG_FILE = "tokenizer_config.json"
 FAST_FILE = "tokenizer.json"
 ADDED_FILE = "added_tokens.json"  # of tokenizers saved by early versions
 _ADDED_KEY = "added_tokens_decoder"
+_LONGEST_KEY = "model_max_length"
 
 
 def _is_token(value: Any) -> bool:
@@ -179,8 +180,22 @@ def write_options(options: Mapping[str, Any], added: Mapping[str, int], director
     if added:
         rules = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": False}
         config[_ADDED_KEY] = {str(number): {"content": token, **rules} for token, number in added.items()}
-    with atomic_file(directory / CONFIG_FILE) as file:
-        json.dump({**config, "tokenizer_class": "BertTokenizer"}, file, indent=2, ensure_ascii=False)
+    _write_json({**config, "tokenizer_class": "BertTokenizer"}, directory / CONFIG_FILE)
+
+
+def write_longest_row(length: int, directory: Path) -> None:
+    """Writes into tokenizer_config.json, if it is there and says nothing of it, how many ids the model takes.
+
+    Hugging Face's tokenizers cut texts there.
+    """
+    file = directory / CONFIG_FILE
+    if file.is_file() and _LONGEST_KEY not in (config := _read_json(file)):
+        _write_json({**config, _LONGEST_KEY: length}, file)
+
+
+def _write_json(config: Mapping[str, Any], path: Path) -> None:
+    with atomic_file(path) as file:
+        json.dump(config, file, indent=2, ensure_ascii=False)
         file.write("\n")
 
 

@@ -88,7 +88,7 @@ class Signatures(abc.ABC):
     def answer_checked_ids(self, token_ids: tf.Tensor, segment_ids: tf.Tensor) -> Outputs:
         """Answers ids that the model has rows for, and refuses others."""
         with tf.control_dependencies(self._id_checks(token_ids, segment_ids)):
-            return self.answer_ids(tf.identity(token_ids), tf.identity(segment_ids))
+            return self.answer_ids(with_a_column(token_ids), with_a_column(segment_ids))
 
     def rows(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> Rows:
         """Returns the rows of texts, or of pairs of texts; what is too long loses its end."""
@@ -104,7 +104,7 @@ class Signatures(abc.ABC):
         sep = ones * self._special.sep_token_id
         rest = [] if second is None else [second, sep]
         rows = tf.concat([ones * self._special.cls_token_id, first, sep, *rest], axis=1)
-        token_ids = rows.to_tensor(self._special.pad_token_id)
+        token_ids = with_a_column(rows.to_tensor(self._special.pad_token_id))
         num_tokens = tf.cast(rows.row_lengths(), tf.int32)
         columns = tf.range(tf.shape(token_ids)[1])[None]
         is_token = columns < num_tokens[:, None]
@@ -186,6 +186,12 @@ def slices(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> 
 
     begin, end = byte_place(starts.values), byte_place(ends.values)
     return starts.with_values(tf.strings.substr(tf.gather(texts, rows), begin, end - begin))
+
+
+def with_a_column(ids: tf.Tensor) -> tf.Tensor:
+    """Returns ids, of no rows and no columns with a column: models look at the first one, even of no rows."""
+    shape = tf.shape(ids)
+    return tf.pad(ids, [[0, 0], [0, tf.cast((shape[0] == 0) & (shape[1] == 0), tf.int32)]])
 
 
 def every_row(names: Sequence[str], rows: tf.Tensor) -> tf.Tensor:

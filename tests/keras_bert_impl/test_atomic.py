@@ -158,3 +158,22 @@ def test_only_a_file_system_that_cannot_bring_directories_to_the_disk_is_excused
     monkeypatch.setattr(atomic.os, "fsync", refuse)
     with pytest.raises(OSError, match="refused") if raised else contextlib.nullcontext():
         atomic.to_disk(tmp_path)
+
+
+@pytest.fixture(params=[0o022, 0o027], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_files_are_open_to_those_whom_the_umask_lets_in(umask, tmp_path):
+    with atomic_file(tmp_path / "file") as file:
+        file.write("text")
+    with atomic_path(tmp_path / "path") as path:
+        path.touch(0o600)
+    with atomic_directory(tmp_path / "directory") as folder:
+        (folder / "inner").write_text("text")
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes.pop(tmp_path / "directory") == 0o777 & ~umask
+    assert len(modes) == 3 and set(modes.values()) == {0o666 & ~umask}

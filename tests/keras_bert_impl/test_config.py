@@ -51,7 +51,8 @@ def test_names_the_bad_field(field, value, message):
 
 
 def test_from_dict_names_unknown_and_missing_keys():
-    with pytest.raises(InputError, match=r"Unknown `BertConfig` keys: \['hiden_size'\]. Known keys: \['vocab_size', "):
+    message = r"Unknown `BertConfig` keys: \['hiden_size'\]\. Did you mean 'hidden_size'\? Known keys: \['vocab_size', "
+    with pytest.raises(InputError, match=message):
         BertConfig.from_dict({**FIELDS, "hiden_size": 4})
     with pytest.raises(InputError, match=r"`BertConfig` needs the key 'vocab_size'. Received: \['hidden_size'\]"):
         BertConfig.from_dict({"hidden_size": 4})

@@ -229,9 +229,23 @@ def test_an_export_answers_as_its_python_class(export):
         "qa": check_answers,
     }.get(export.name, check_classification)
     check(export)
+    check_empty(export)
     check_description(export)
     check_operations(export)
     check_server(export)
+
+
+def check_empty(export):
+    """A batch of nothing has empty answers, by every signature."""
+    servable = Servable(export.exports / "1")
+    for name, inputs in servable.signatures.items():
+        if not inputs:  # that of its initialization
+            continue
+        shape = (0,) if name == "serving_default" else (0, 0)
+        empty = np.zeros(shape, "int32" if name == "token_ids" else object)
+        answer = servable.run(name, dict.fromkeys(inputs, empty))
+        assert answer and all(len(values) == 0 for values in answer.values())
+    servable.close()
 
 
 def check_classification(export):

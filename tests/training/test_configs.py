@@ -42,7 +42,10 @@ def test_lists_become_tuples_and_come_back_from_plain_values():
         ({"held_out_share": 0.6}, r"`held_out_share` must be a number of at least 0 and at most 0\.5\. .*0\.6"),
         ({"short_seq_prob": -0.1}, r"`short_seq_prob` must be a number of at least 0 and at most 1\. .*-0\.1"),
         ({"next_sentence_prob": 1.1}, r"`next_sentence_prob` must be a number of at least 0 and at most 1\. .*1\.1"),
-        ({"lenghts": (128,)}, r"Unknown `PrepareConfig` keys: \['lenghts'\]\. Known keys: \[.*'lengths'.*\]"),
+        (
+            {"lenghts": (128,)},
+            r"Unknown `PrepareConfig` keys: \['lenghts'\]\. Did you mean 'lengths'\? Known keys: \[.*'lengths'.*\]",
+        ),
     ],
 )
 def test_prepare_settings_are_checked(values: dict, message: str):

@@ -86,17 +86,20 @@ FULL = [
     OSError(errno.ENOSPC, "No space left on device", "/run/metrics.jsonl"),
     OSError(errno.EDQUOT, "Disk quota exceeded"),
     RuntimeError("{{function_node __wrapped__SaveV2}} /run/state; No space left on device [Op:SaveV2]"),
+    OSError(errno.EFBIG, "File too large"),
+    RuntimeError("{{function_node __wrapped__SaveV2}} /run/state; File too large [Op:SaveV2]"),
 ]
 
 
-@pytest.mark.parametrize("error", FULL, ids=["system", "quota", "TensorFlow"])
+@pytest.mark.parametrize("error", FULL, ids=["system", "quota", "TensorFlow", "limit", "TensorFlow at a limit"])
 def test_a_full_disk_is_said_with_where_the_run_goes_on(error, monkeypatch, tmp_path):
     has_free(monkeypatch, 1000)
     with (
         pytest.raises(
             InputError,
             match=r"`run` must have room on its disk; nothing was left half-written, and once there is room the same "
-            r"command goes on from the checkpoint of step 6\. Received: .*, no space left.*, 1\.0 kB free",
+            r"command goes on from the checkpoint of step 6\. Received: .*, (no space left|a file larger than "
+            r"the system lets this process write \(`ulimit -f`\) or the disk can hold).*, 1\.0 kB free",
         ),
         plain_full_disk(tmp_path, lambda: [3, 6]),
     ):

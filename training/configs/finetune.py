@@ -1,13 +1,25 @@
 """Settings of `finetune`."""
 
 import dataclasses
+import os
+from collections.abc import Iterable
 from typing import Any
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.settings import TASKS
 
 from .columns import check_columns, column_field
-from .settings import ANY, Settings, check_range, check_seed, check_word, list_of_files, setting
+from .settings import (
+    ANY,
+    Settings,
+    as_python,
+    check_range,
+    check_seed,
+    check_whole,
+    check_word,
+    list_of_files,
+    setting,
+)
 
 GRID_SETTINGS = ("learning_rate", "batch_size", "epochs", "layer_decay", "warmup_share", "weight_decay")
 """What a grid may try, with its values in the original under `grid: original`."""
@@ -84,9 +96,19 @@ class FinetuneConfig(Settings):
     )
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, as_python(getattr(self, field.name)))
         for name in ("train", "dev"):
-            object.__setattr__(self, name, list_of_files(name, getattr(self, name)))
-        object.__setattr__(self, "seeds", tuple(self.seeds))
+            files = list_of_files(name, getattr(self, name))
+            for file in files:
+                if not isinstance(file, str | os.PathLike) or "\0" in os.fspath(file):
+                    raise InputError(f"`{name}` must be a list of files. Received: {file!r} among them")
+            object.__setattr__(self, name, tuple(map(os.fspath, files)))
+        if isinstance(self.seeds, str) or not isinstance(self.seeds, Iterable):
+            raise InputError(f"`seeds` must be a list of whole numbers. Received: seeds={self.seeds!r}")
+        object.__setattr__(self, "seeds", tuple(map(as_python, self.seeds)))
+        for seed in self.seeds:
+            check_seed(seed)
         check_word(self, "task", TASKS)
         if not self.train:
             raise InputError("`train` must have one or more files. Received: none")
@@ -101,8 +123,6 @@ class FinetuneConfig(Settings):
         self._check_training()
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError(f"`seeds` must be one or more different numbers. Received: seeds={list(self.seeds)}")
-        for seed in self.seeds:
-            check_seed(seed)
         self._check_grid()
 
     @property
@@ -121,14 +141,16 @@ class FinetuneConfig(Settings):
         check_word(self, "labelled_pieces", ("first", "all"))
         for name in ("max_question_length", "max_answer_length"):
             check_range(self, name, 1, 1_000_000)
+        check_whole(self, ("max_length", "stride", "max_question_length", "max_answer_length"))
 
     def _check_training(self) -> None:
         check_range(self, "epochs", 0, _MOST_EPOCHS, low_open=True)
         for name in ("batch_size", "micro_batches"):
             check_range(self, name, 1, 1_000_000)
-        parts = (self.replicas or 1) * self.micro_batches
         if self.replicas is not None:
             check_range(self, "replicas", 1, 1024)
+        check_whole(self, ("batch_size", "micro_batches", "replicas", "evaluations", "patience"))
+        parts = (self.replicas or 1) * self.micro_batches
         if self.batch_size % parts:
             raise InputError(
                 "`batch_size` must be a multiple of `replicas` times `micro_batches`. Received: "
@@ -159,7 +181,12 @@ class FinetuneConfig(Settings):
     def _check_grid(self) -> None:
         if self.grid is None:
             return
-        grid = ORIGINAL_GRID if self.grid == {"original": True} else self.grid
+        if not isinstance(self.grid, dict):
+            raise InputError(
+                f"`grid` must be a dict of lists of values for {', '.join(GRID_SETTINGS)}. Received: grid={self.grid!r}"
+            )
+        given = {name: as_python(values) for name, values in self.grid.items()}
+        grid = ORIGINAL_GRID if given == {"original": True} else given
         for name, values in grid.items():
             if name not in GRID_SETTINGS or not isinstance(values, list | tuple) or not values:
                 raise InputError(

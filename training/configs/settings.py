@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Self
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.errors import InputError, nearest
 
 _REQUIRED: Any = dataclasses.MISSING
 
@@ -32,7 +32,9 @@ class Settings:
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]
         known = [field.name for field in fields]
         if unknown := sorted(values.keys() - set(known)):
-            raise InputError(f"Unknown `{name}` keys: {unknown}. Known keys: {known}")
+            meant = " or ".join(map(repr, nearest(unknown, known)))
+            hint = f" Did you mean {meant}?" if meant else ""
+            raise InputError(f"Unknown `{name}` keys: {unknown}.{hint} Known keys: {known}")
         for field in fields:
             no_default = field.default is _REQUIRED and field.default_factory is _REQUIRED
             if no_default and field.name not in values:
@@ -72,7 +74,23 @@ def list_of_files(name: str, files: Any) -> tuple[str, ...]:
     """Returns the files as a tuple; a single name, which Python would take apart, raises `InputError`."""
     if isinstance(files, str | bytes | os.PathLike):
         raise InputError(f"`{name}` must be a list of files, not a single name. Received: {name}={files!r}")
+    if not isinstance(files, Iterable):
+        raise InputError(f"`{name}` must be a list of files. Received: {name}={files!r}")
     return tuple(files)
+
+
+def check_whole(config: Any, names: Iterable[str]) -> None:
+    """Raises `InputError` if one of these settings is a number that is not whole."""
+    for name in names:
+        if isinstance(value := getattr(config, name), float):
+            raise InputError(f"`{name}` must be a whole number. Received: {name}={value!r}")
+
+
+def as_python(value: Any) -> Any:
+    """Returns NumPy's numbers and arrays, alone or in lists, as Python's."""
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return value.tolist()
+    return type(value)(map(as_python, value)) if type(value) in (list, tuple) else value
 
 
 def check_word(config: Any, name: str, words: tuple[str, ...]) -> None:

@@ -6,6 +6,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
+def shown(name: str) -> str:
+    """Returns a name on one line that moves nothing on the screen: what cannot be printed is escaped."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
+
+
 def percent(share: float, digits: int = 0) -> str:
     """Returns a share in percent, rounded; 0 and 100 are said only of none and of all."""
     rounded, step = f"{share:.{digits}%}", 10.0**-digits

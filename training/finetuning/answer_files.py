@@ -17,6 +17,7 @@ from keras_bert_impl.errors import InputError
 
 from ..configs.predict import STANDARD_STREAM
 from ..corpus.wording import counted
+from ..finite_values import finite_or_none
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -83,6 +84,13 @@ class AnswerFile:
     def end(self) -> None:
         """Completes the file after the last row."""
 
+    def with_null(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a row with None for numbers that are not finite, which JSON has not; counts it if it has some."""
+        sound = finite_or_none(dict(row))
+        if sound != row:
+            self.note("Numbers of the input that are NaN or infinite are written as null or nothing: {count}.")
+        return sound
+
     def note(self, sentence: str) -> None:
         """Counts a row of which `sentence` is true; `{count}` in it stands for the number of rows."""
         self._notes[sentence] = self._notes.get(sentence, 0) + 1
@@ -100,7 +108,7 @@ class JsonLines(AnswerFile):
 
     def write(self, columns: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Writes an answer."""
-        row = dict(columns)
+        row = self.with_null(columns)
         for name, value in answer.items():
             if name == "words" and row.get(name) == value:
                 continue
@@ -108,12 +116,7 @@ class JsonLines(AnswerFile):
             if new != name:
                 self.note(f"The answer's {name!r} is called {new!r} where the input has a {name!r}: {{count}}.")
             row[new] = value
-        line = json.dumps(row, ensure_ascii=False, default=str)
-        try:
-            line.encode()
-        except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
-            line = json.dumps(row, default=str)
-        self.file.write(line + "\n")
+        self.file.write(json.dumps(row, ensure_ascii=False, default=str, allow_nan=False) + "\n")
 
 
 class Table(AnswerFile):
@@ -147,7 +150,7 @@ class Table(AnswerFile):
         """Writes an answer."""
         for name in columns.keys() - set(self.columns):
             self.note(f"The column {name!r}, which the first row has not, is left out; JSON lines keep it: {{count}}.")
-        cells = flat(answer, self.separator)
+        columns, cells = self.with_null(columns), flat(answer, self.separator)
         self.writer.writerow(
             [*(_cell(columns.get(name)) for name in self.columns), *(_cell(cells.get(name)) for name in self.names)]
         )

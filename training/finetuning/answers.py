@@ -1,7 +1,10 @@
 """The fields of each kind of answer: the same in what `predict` writes and beside the right ones of an evaluation."""
 
 import dataclasses
+import math
 from typing import Any
+
+from ..corpus.wording import counted
 
 
 def text_answer(prediction: Any) -> dict[str, Any]:
@@ -54,10 +57,30 @@ def vector_answer(made: Any) -> dict[str, Any]:
     return {"vector": made.vector.tolist(), "truncated": made.truncated, "windows": made.windows}
 
 
+def is_finite(value: Any) -> bool:
+    """Whether all numbers of an answer are finite."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def not_finite_note(count: int, noun: str) -> str:
+    """Returns a sentence on answers of which not all numbers are finite."""
+    return (
+        f"The model gave numbers that are not finite for {counted(count, noun)}: its weights are damaged, or its "
+        "training diverged; such answers mean nothing. JSON has null in place of the numbers."
+    )
+
+
 def rounded(value: Any) -> Any:
-    """Returns an answer with its numbers to seven digits, which is all that float32 knows of them."""
+    """Returns an answer with its numbers to seven digits, which is all that float32 knows of them.
+
+    None stands for what is not finite, which JSON has not.
+    """
     if isinstance(value, float):
-        return float(f"{value:.7g}")
+        return float(f"{value:.7g}") if math.isfinite(value) else None
     if isinstance(value, dict):
         return {name: rounded(item) for name, item in value.items()}
     return [rounded(item) for item in value] if isinstance(value, list) else value

@@ -67,7 +67,7 @@ def check_output(config: FinetuneConfig, facts: Mapping[str, Any] | None = None)
         return
     difference = first_difference(made_from, facts or facts_of(config))
     raise InputError(
-        "`output` must be a new or empty directory. "
+        "`output` must be a new or empty directory; name another one, or remove this one so that it is made anew. "
         f"Received: {config.output!r}, which holds the model of another command, {difference}"
     )
 

@@ -1,6 +1,5 @@
 """`evaluate --input`: how well a fine-tuned model does on labelled examples."""
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..run_directory import write_json
 from .answers import rounded
 from .askers import task_model, task_of, trained_on_pairs
 from .metric_text import metric_lines
+from .output_places import check_output_places
 from .task import Evaluation
 from .tasks import task_class
 
@@ -32,13 +32,15 @@ def evaluate_labelled(config: EvaluateConfig, say: Callable[[str], None] = lambd
     """
     if config.predictions and Path(config.predictions).is_dir():
         raise InputError(f"`predictions` must be a file. Received: {config.predictions!r}, which is a directory")
+    outputs = {"output": config.output or None, "predictions": config.predictions or None}
+    check_output_places(outputs, config.input, config.model)
     name = task_of(config.model)
-    if trained_on_pairs(config.model, name, config.text_pair_column) is False and name not in ("tagging", "qa"):
-        config = dataclasses.replace(config, text_pair_column="")  # to the model, another column like any
+    pair = trained_on_pairs(config.model, name, config.text_pair_column)
     asked = task_model(config.model, name)
     settings = asked.settings
     task = task_class(settings.task)(_as_training(config, settings.task), asked.tokenizer, say)
     task.settings, task.labels = settings, tuple(getattr(asked.model, "labels", ()))
+    task.pair = pair
     examples = task.read(config.input, "input")
     evaluation = task.evaluate(asked.model, examples)
     asked.count_texts(map(_text, examples))
@@ -51,7 +53,7 @@ def evaluate_labelled(config: EvaluateConfig, say: Callable[[str], None] = lambd
     if config.predictions:
         with atomic_file(config.predictions) as file:
             for prediction in evaluation.predictions:
-                file.write(json.dumps(rounded(prediction), ensure_ascii=False) + "\n")
+                file.write(json.dumps(rounded(prediction), ensure_ascii=False, allow_nan=False) + "\n")
         say(f"Answers: {config.predictions}")
     return evaluation
 

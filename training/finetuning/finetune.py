@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import keras_bert_impl
 from keras_bert_impl.atomic import atomic_file
 from keras_bert_impl.errors import InputError
 
+from ..checkpoint_manifest import DamagedError
 from ..configs import FinetuneConfig
 from ..corpus.wording import counted, percent
 from ..distribution import make_deterministic, make_strategy, replicas_on_one_cpu, resolve_replicas
@@ -20,7 +21,7 @@ from .data.labels import label_counts, shared_texts
 from .dev_split import FEWEST_DEV_EXAMPLES, dev_split
 from .facts import facts_of
 from .grid import run_grid, tell_grid
-from .json_files import read_json, write_json
+from .json_files import read_own_json, write_json
 from .one_run import EVALUATION, HISTORY, MODEL, Bench, words
 from .plan import make_plan
 from .report import write_report
@@ -91,7 +92,7 @@ def finetune(
     train, dev = _read(config, task, examples, say)
     task.prepare(train, dev)
     rows = task.rows(train)
-    with unfinished_model(config.output) as unfinished, stop_after_step() as stopping:
+    with unfinished_model(config.output, say) as unfinished, stop_after_step() as stopping:
         unfinished.begin(facts)
         keep_freed_memory()
         make_deterministic(config.deterministic)
@@ -164,10 +165,11 @@ def _say_plan(config: FinetuneConfig, rows: int, say: Say) -> None:
         return
     plan = make_plan(config, rows)
     warmup = round(config.warmup_share * plan.steps)
+    often = "once" if config.epochs == 1 else f"{config.epochs:g} times"
+    begin = f"{counted(warmup, 'step')} of them warm-up to" if warmup else "without warm-up, from"
     say(
-        f"{counted(rows, 'row')} in {counted(plan.steps_per_epoch, 'step')} of {config.batch_size}, "
-        f"{config.epochs:g} times: {counted(plan.steps, 'step')}, {counted(warmup, 'step')} of them warm-up to a "
-        f"learning rate of {config.learning_rate:g}."
+        f"{counted(rows, 'row')} in {counted(plan.steps_per_epoch, 'step')} of {config.batch_size}, {often}: "
+        f"{counted(plan.steps, 'step')}, {begin} a learning rate of {config.learning_rate:g}."
     )
 
 
@@ -206,8 +208,8 @@ def _write_folder(
 ) -> str:
     """Writes what is told of a fine-tuning into the model's directory; returns a sentence on the report."""
     best = found.folders[found.best]
-    evaluation = Evaluation(**read_json(best / EVALUATION))
-    lines = [line for place in found.folders for line in read_json(place / HISTORY)["lines"]]
+    evaluation = _written(best, EVALUATION, lambda values: Evaluation(**values))
+    lines = [line for place in found.folders for line in _written(place, HISTORY, lambda values: list(values["lines"]))]
     for name, values in (("metrics.jsonl", lines), ("dev_predictions.jsonl", evaluation.predictions)):
         with atomic_file(folder / name) as file:
             file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in values)
@@ -223,9 +225,35 @@ def _write_folder(
         if part
     }
     target = folder / "report.html"
-    sentence = write_report(target, found.config, lines, evaluation, seeds, counts, warnings=metrics["warnings"])
+    sentence = write_report(
+        target,
+        found.config,
+        lines,
+        evaluation,
+        seeds,
+        counts,
+        warnings=metrics["warnings"],
+        points=metrics.get("grid", ()),
+        chosen=metrics.get("chosen"),
+    )
     # It is told where it will lie.
     return sentence.replace(str(target), str(Path(found.config.output) / FOLDER / "report.html"))
+
+
+def _written(folder: Path, name: str, taken: Callable[[dict[str, Any]], Any]) -> Any:
+    """Returns what is taken from a file that a finished run wrote."""
+    fault = f"which lacks {name}"
+    try:
+        if (values := read_own_json(folder / name)) is not None:
+            return taken(values)
+    except DamagedError as error:
+        fault = f"where {error}"
+    except (KeyError, TypeError):
+        fault = f"where {name} lacks what a run writes"
+    raise InputError(
+        "`output` must have whole files where it is unfinished; remove the directory named here and the same command "
+        f"makes this part anew. Received: {str(folder)!r}, {fault}"
+    )
 
 
 def _tell_end(config: FinetuneConfig, metrics: dict[str, Any], say: Say, *, temporary: bool = False) -> None:

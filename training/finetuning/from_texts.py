@@ -16,6 +16,7 @@ from keras_bert_impl.tasks.tagging import WordTagging
 from ..configs import FinetuneConfig
 from .data.class_names import names_in_features
 from .data.columns import LABELS
+from .data.labels import is_missing
 from .data.python_data import to_questions, to_tagged_sentences, to_text_examples
 from .finetune import Examples, finetune
 from .task import Say
@@ -61,8 +62,8 @@ def finetune_texts(
     Raises:
         InputError: as `finetune`.
     """
-    texts = _kept(texts)
-    labels = None if labels is None else list(labels)
+    texts = _kept(texts, "texts")
+    labels = None if labels is None else list(_kept(labels, "labels"))
     task = task or _task_of(texts, labels, settings.get("label_column"))
     if task not in _TEXT_TASKS:
         raise InputError(f"`task` must be {', '.join(_TEXT_TASKS[:-1])} or {_TEXT_TASKS[-1]}. Received: task={task!r}")
@@ -185,9 +186,12 @@ def _dev(examples: Any, dev: Any, most: int) -> list[Any]:
     return examples("dev", *dev)
 
 
-def _kept(values: Iterable[Any]) -> Any:
+def _kept(values: Any, name: str) -> Any:
     """Returns values that can be gone through twice."""
-    return values if hasattr(values, "__len__") or isinstance(values, str | bytes) else list(values)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        what = "none" if values is None else type(values).__name__
+        raise InputError(f"`{name}` must be a list or another iterable. Received: {what}")
+    return values if hasattr(values, "__len__") else list(values)
 
 
 def _task_of(texts: Any, labels: list[Any] | None, label_column: str | None) -> str:
@@ -208,8 +212,13 @@ def _task_of(texts: Any, labels: list[Any] | None, label_column: str | None) -> 
             )
         if column in names and not isinstance(first[column], list):
             return "classification"
-        labels = [row[column] for row in rows]
-    kinds = {_kind_of(label) for label in labels if label is not None}
+        labels = [row.get(column) if isinstance(row, Mapping) else None for row in rows]
+    for number, label in enumerate(labels, start=1):
+        if is_missing(label):
+            raise InputError(
+                f"`labels` must have a label for every text. Received: the label of row {number:,} is missing"
+            )
+    kinds = set(map(_kind_of, labels))
     if kinds == {"regression", "classification"} and not any(isinstance(label, str) for label in labels):
         return "regression"  # 1 among 0.5 and 1.5
     if len(kinds) != 1:

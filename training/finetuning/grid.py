@@ -1,6 +1,7 @@
 """Every combination of some settings, through Optuna's sampler of grids."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -92,7 +93,7 @@ def _best(tried: list[tuple[Values, SeedResults | DivergedError]]) -> SeedResult
 
 
 def _visit(grid: dict[str, list[Any]], points: int, try_out: Callable[[Values], float]) -> None:
-    """Calls a function with every combination, in an order that is always the same."""
+    """Calls a function with every combination, in the order in which the values are listed."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -102,4 +103,6 @@ def _visit(grid: dict[str, list[Any]], points: int, try_out: Callable[[Values], 
         value = try_out({name: trial.suggest_categorical(name, values) for name, values in grid.items()})
         return value if math.isfinite(value) else -1e30
 
+    for values in itertools.product(*grid.values()):
+        study.enqueue_trial(dict(zip(grid, values, strict=True)))
     study.optimize(objective, n_trials=points)

@@ -1,7 +1,12 @@
 """Metrics in words: a sentence of numbers, and a table for those that each class has."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+from ..corpus.wording import shown
+
+_HUGE = 1e6
 
 
 def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
@@ -19,11 +24,16 @@ def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def number_text(value: Any) -> str:
-    """Returns a number with four decimals, a whole one as it is; None is "not defined"."""
+    """Returns a number with four decimals, or five digits of a huge one; a whole one as it is.
+
+    None is "not defined".
+    """
     if value is None:
         return "not defined"
     if isinstance(value, float):
-        return f"{value:.4f}"
+        if not math.isfinite(value):
+            return "not finite"
+        return f"{value:.4f}" if abs(value) < _HUGE else f"{value:.5g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
@@ -33,7 +43,7 @@ def metric_columns(values: Mapping[str, Any]) -> tuple[list[str], list[tuple[str
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     return (
         [_title(column) for column in columns],
-        [(name, [number_text(row[c]) if c in row else "–" for c in columns]) for name, row in rows.items()],
+        [(shown(name), [number_text(row[c]) if c in row else "–" for c in columns]) for name, row in rows.items()],
     )
 
 

@@ -24,16 +24,17 @@ import tensorflow as tf
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 from keras_bert_impl.progress import progress_bar
+from keras_bert_impl.tasks.task_model import check_finite_weights
 
 from ..callbacks import AfterSteps, Progress, steps_done
 from ..checkpoint_manifest import DamagedError
-from ..checkpointing import Checkpoints
+from ..checkpointing import SET_ASIDE, Checkpoints
 from ..configs import FinetuneConfig
 from ..corpus.wording import counted
 from ..finite_values import finite_or_none
 from ..stopping import Stopping
 from .batches import BatchPlan, RowBatches, training_batches
-from .json_files import read_json, write_json
+from .json_files import read_own_json, write_json
 from .plan import Plan, make_optimizer, make_plan, make_schedule
 from .task import Evaluation, FinetuningTask, Say, TrainingRows
 from .trainer import FinetuningTrainer
@@ -96,17 +97,44 @@ def run(bench: Bench, config: FinetuneConfig, seed: int, folder: Path, name: str
         DivergedError: if too many steps were not finite.
         StoppedBySignal: when the run has been asked to stop, once a checkpoint is written.
     """
-    if (result := read_json(folder / RESULT)) is not None:
-        if name:
-            bench.say(f"{name} is finished already.")
-        return result
     settings = bench.task.settings
     try:
-        return _Run(bench, config, seed, folder, name).finish()
+        return _finish(bench, config, seed, folder, name)
+    except DamagedError as error:
+        aside = _set_aside(folder)
+        bench.say(
+            f"{f'{name}: ' if name else ''}Begins anew, since what was there cannot be used ({error}). "
+            f"It is kept as {str(aside)!r} until the model is complete."
+        )
     finally:
         # What one run chose on the dev examples is not for the next one.
         bench.task.settings = settings
         gc.collect()
+    try:
+        return _finish(bench, config, seed, folder, name)
+    except DamagedError as error:
+        raise InputError(
+            f"`output` must be on a disk that keeps what is written to it. Received: {str(folder)!r}, where {error}"
+        ) from error
+    finally:
+        bench.task.settings = settings
+        gc.collect()
+
+
+def _finish(bench: Bench, config: FinetuneConfig, seed: int, folder: Path, name: str) -> dict[str, Any]:
+    if (result := read_own_json(folder / RESULT)) is None:
+        return _Run(bench, config, seed, folder, name).finish()
+    if not {"seed", "metrics", "best_step", "best_epoch", "warnings"} <= result.keys():
+        raise DamagedError(f"{RESULT} lacks what a run writes")
+    if name:
+        bench.say(f"{name} is finished already.")
+    return result
+
+
+def _set_aside(folder: Path) -> Path:
+    """Gives what cannot be used another name, in the same directory; returns where it lies."""
+    names = (f"{SET_ASIDE}{folder.name}{suffix}" for suffix in ("", *(f".{number}" for number in range(2, 1000))))
+    return folder.rename(next(folder.parent / name for name in names if not (folder.parent / name).exists()))
 
 
 class _Run:
@@ -274,10 +302,7 @@ class _Run:
         try:
             self.checkpoints.read_group(step, "weights")
         except DamagedError as error:
-            raise InputError(
-                f"`output` must have the checkpoint of its best model; remove {str(self.folder)!r} to begin this part "
-                f"anew. Received: that of step {step}, and {error}"
-            ) from error
+            raise DamagedError(f"of the best evaluation, step {step}, the checkpoint: {error}") from error
 
     def _is_out_of_patience(self) -> bool:
         best, patience = self.best, self.config.patience
@@ -310,18 +335,21 @@ class _Run:
         """Restores the last checkpoint; returns also the lines up to it, and the sums since the last of them."""
         say = self.bench.say
         checkpoints = Checkpoints(self.folder / CHECKPOINTS, self.trainer.state(), keep=1)
-        history = read_json(self.folder / HISTORY) or {"lines": [], "carried": {}}
+        history = read_own_json(self.folder / HISTORY)
+        if history is None and checkpoints.steps():
+            raise DamagedError(f"{HISTORY} is missing")
         try:
             step = checkpoints.restore_last(say)
         except InputError as error:
-            raise InputError(
-                f"`output` must have whole checkpoints where it is unfinished; remove {str(self.folder)!r} to begin "
-                f"this part anew. Received: {error}"
-            ) from error
+            raise DamagedError(str(error).partition("Received: ")[2]) from error
+        try:
+            history = history or {"lines": [], "carried": {}}
+            lines = [line for line in history["lines"] if line["step"] <= step]
+            self.carried = {int(at): dict(counts) for at, counts in history["carried"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedError(f"{HISTORY} lacks what a run writes") from error
         if step:
             say(f"{self._prefix}Goes on from step {step:,} of {self.plan.steps:,}.")
-        lines = [line for line in history["lines"] if line["step"] <= step]
-        self.carried = {int(at): counts for at, counts in history["carried"].items()}
         return checkpoints, lines, self.carried.get(step, {})
 
 
@@ -374,6 +402,7 @@ class _Watch(AfterSteps):
 def _make_trainer(bench: Bench, config: FinetuneConfig, seed: int, plan: Plan) -> FinetuningTrainer:
     with bench.strategy.scope():
         model = bench.task.make_model(seed)
+        check_finite_weights(model, config.model)
         trainer = FinetuningTrainer(
             model,
             bench.task.loss_sums,

@@ -17,10 +17,11 @@ from ..configs.predict import STANDARD_STREAM
 from ..configs.settings import check_defaults
 from ..corpus.wording import counted
 from .answer_files import AnswerFile, JsonLines, Table, VectorArray, WordLines, opened_output, output_format
-from .answers import rounded
+from .answers import is_finite, not_finite_note, rounded
 from .askers import EMBED, Asker, open_asker, task_of, trained_on_pairs
 from .data import InputRows, stream_questions, stream_text_rows, stream_words
 from .data.tables import one_file
+from .output_places import check_output_places
 from .row_chunks import arriving_chunks, full_chunks
 
 Say = Callable[[str], None]
@@ -44,12 +45,14 @@ class Predicted:
         rows: answered ones, which are all.
         truncated: those of which not all was read.
         in_windows: those that took several rows of the model.
+        not_finite: those whose answers have numbers that are not finite.
         seconds: that the model worked.
     """
 
     rows: int = 0
     truncated: int = 0
     in_windows: int = 0
+    not_finite: int = 0
     seconds: float = 0.0
 
 
@@ -95,7 +98,7 @@ def checked(config: PredictConfig) -> tuple[str, str, bool | None]:
 
 
 def _check(config: PredictConfig, task: str, form: str) -> None:
-    """Refuses settings without an effect, and an output that would replace the input or cannot hold the answers."""
+    """Refuses settings without an effect, and an output that would replace what is read or cannot hold the answers."""
     what = "the task embed" if task == EMBED else f"a model for {task}"
     for name, tasks in _ONLY_FOR.items():
         if task not in tasks:
@@ -108,9 +111,7 @@ def _check(config: PredictConfig, task: str, form: str) -> None:
         raise InputError(
             "`output_format` must be jsonl, conll or tsv (a word and its tag on a line) for tagging. Received: csv"
         )
-    paths = [Path(name) for name in (config.input, config.output) if name != STANDARD_STREAM]
-    if len(paths) == 2 and paths[0].exists() and paths[1].exists() and paths[0].samefile(paths[1]):
-        raise InputError(f"`output` must be another file than `input`. Received: {config.output!r} for both")
+    check_output_places({"output": config.output}, [config.input], config.model)
 
 
 def _rows(config: PredictConfig, task: str, pair: bool | None, say: Say) -> InputRows[Any]:
@@ -151,6 +152,7 @@ def _answered(rows: InputRows[Any], asker: Asker, writer: AnswerFile, config: Pr
             for row, answer in zip(chunk, answers, strict=True):
                 predicted.truncated += answer["truncated"]
                 predicted.in_windows += answer["windows"] > 1
+                predicted.not_finite += not is_finite(answer)
                 writer.write(row.values, rounded(answer))
             predicted.rows += len(chunk)
             predicted.seconds += time.monotonic() - start
@@ -179,6 +181,8 @@ def _summary(predicted: Predicted, config: PredictConfig, asker: Asker) -> Itera
         yield f"Cut off, longer than the {length} ids of a row: {counted(predicted.truncated, 'row')}{remedy}."
     if predicted.in_windows:
         yield f"Read in several windows of {length} ids: {counted(predicted.in_windows, 'row')}."
+    if predicted.not_finite:
+        yield not_finite_note(predicted.not_finite, "row")
 
 
 def _place(output: str) -> str:

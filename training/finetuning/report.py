@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import itertools
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,12 @@ _TEMPLATE = Path(__file__).with_name("report.html")
 _MOST_CHARACTERS = 200
 _MOST_WRONG = 20
 _MOST_LABELS = 40
+# What is counted beside the metrics, said so that it can be understood without the reference pages.
+_METRIC_WORDS = {
+    "truncated": "texts cut off, longer than the model's rows",
+    "sentences_in_windows": "sentences in several windows",
+    "cut_words": "words of which pieces were cut off",
+}
 _COLOURS = ("#2c6e49", "#b3261e", "#2b4c9b", "#8a5a00", "#6a3d9a", "#7a7f93")
 
 
@@ -30,6 +37,8 @@ def write_report(
     labels: Mapping[str, Mapping[str, int]],
     *,
     warnings: Sequence[str] = (),
+    points: Sequence[Mapping[str, Any]] = (),
+    chosen: Mapping[str, Any] | None = None,
 ) -> str:
     """Writes the report, and returns a sentence that says so, or why there is none.
 
@@ -42,6 +51,8 @@ def write_report(
         seeds: what came of each seed: `seed` and its values by name, such as `best_step` and the metrics.
         labels: number of examples (tagging: words) with each label, by set: `{"train": {...}, "dev": {...}}`.
         warnings: sentences on what was odd beside those of the evaluation.
+        points: what came of each combination of a grid, as `run_grid` returns it.
+        chosen: the values of the one that the model is of.
     """
     missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
     if missing:
@@ -58,11 +69,15 @@ def write_report(
         summary=_summary(config, evaluation),
         warnings=[*warnings, *evaluation.warnings],
         metrics=[
-            (name.replace("_", " ") + " (chosen by)" * (name == config.main_metric), number_text(value))
+            (
+                _METRIC_WORDS.get(name, name.replace("_", " ")) + " (chosen by)" * (name == config.main_metric),
+                number_text(value),
+            )
             for name, value in metrics.items()
             if not isinstance(value, dict)
         ],
         tables=[_table(name, values) for name, values in metrics.items() if isinstance(values, dict) and values],
+        grid=_grid_table(points, chosen or {}, config.main_metric),
         seeds=_seed_table(seeds),
         labels=_label_table(labels),
         confusion=_confusion(evaluation.pictures.get("confusion")),
@@ -70,9 +85,10 @@ def write_report(
         curves=_drawn(_curves_figure, lines, config.main_metric),
         wrong=[_wrong_cells(prediction) for prediction in wrong[:_MOST_WRONG]],
         wrong_count=len(wrong),
+        ids=any(prediction.get("id") is not None for prediction in wrong[:_MOST_WRONG]),
         numbers=config.task == "regression",
         count=len(evaluation.predictions),
-        settings=list(_settings(config)),
+        settings=list(_settings(config, points)),
     )
     with atomic_file(path) as file:
         file.write(html)
@@ -92,6 +108,25 @@ def _table(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     columns, rows = metric_columns(values)
     title = name.replace("_", " ").capitalize()
     return {"title": title, "columns": columns, "rows": [[name, *cells] for name, cells in rows]}
+
+
+def _grid_table(points: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any], metric: str) -> dict[str, Any] | None:
+    """All combinations, the best first; the one that was chosen is marked."""
+    if not points:
+        return None
+    names = list(points[0]["values"])
+    deviations = any(point["deviation"] is not None for point in points)
+    ranked = sorted(points, key=lambda point: -math.inf if point["mean"] is None else point["mean"], reverse=True)
+    rows = []
+    for point in ranked:
+        mean = "given up" if "given_up" in point else number_text(point["mean"])
+        cells = [f"{point['values'][name]:g}" for name in names] + [mean]
+        if deviations:
+            cells.append("" if point["deviation"] is None else f"{point['deviation']:.4f}")
+        rows.append({"cells": cells, "chosen": point["values"] == chosen})
+    columns = [name.replace("_", " ") for name in (*names, metric, *(["deviation"] if deviations else []))]
+    said = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen.items())
+    return {"columns": columns, "rows": rows, "chosen": said, "several_seeds": deviations}
 
 
 def _seed_table(seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -262,7 +297,7 @@ def _wrong_cells(prediction: Mapping[str, Any]) -> dict[str, Any]:
         ]
         right, given = "; ".join(pair[0] for pair in odd), "; ".join(pair[1] for pair in odd)
     return {
-        "id": str(prediction.get("id") or ""),
+        "id": "" if prediction.get("id") is None else str(prediction["id"]),
         "texts": [cut(text) for text in texts],
         "right": cut(_words(right)),
         "given": cut(_words(given)),
@@ -281,8 +316,11 @@ def cut(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
 
 
-def _settings(config: FinetuneConfig) -> Iterator[tuple[str, str]]:
+def _settings(config: FinetuneConfig, points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for name, value in config.to_dict().items():
+        if name == "grid" and points:
+            tried = {key: dict.fromkeys(point["values"][key] for point in points) for key in points[0]["values"]}
+            value = "; ".join(f"{key} {', '.join(f'{one:g}' for one in ones)}" for key, ones in tried.items())
         if isinstance(value, list | tuple):
             value = ", ".join(map(str, value))
         yield name, "" if value is None else str(value)

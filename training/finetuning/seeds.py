@@ -109,7 +109,7 @@ def seed_warnings(found: SeedResults) -> list[str]:
     if odd and len(found.results) > 1:
         warnings.append(
             f"{counted(len(odd), 'seed')} of {len(found.results)} ended with a model that is odd: {', '.join(odd)}. "
-            "A lower learning rate, more epochs or a longer warm-up help against it."
+            "More epochs, another learning rate (small models often need 1e-4 or 3e-4) or a longer warm-up may help."
         )
     if found.deviation is not None and found.deviation > _WILD_SHARE * abs(found.mean):
         warnings.append(

@@ -66,6 +66,7 @@ class FinetuningTask(abc.ABC, Generic[Example]):
         metric_names: metrics that a model can be chosen by, the usual one first; more is better in all.
         settings: how texts become rows; complete after `prepare`.
         labels: names of the model's outputs, after `prepare`; empty for qa.
+        pair: whether `read` must find pairs of texts; None where the files say it.
     """
 
     per_token: ClassVar[tuple[str, ...]] = ()
@@ -73,6 +74,7 @@ class FinetuningTask(abc.ABC, Generic[Example]):
 
     settings: TaskSettings
     labels: tuple[str, ...] = ()
+    pair: bool | None = None
 
     def __init__(self, config: FinetuneConfig, tokenizer: WordPieceTokenizer, say: Say) -> None:
         self.config = config

@@ -15,18 +15,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_bert_impl.atomic import atomic_file, check_new_directory, followed, new_parents
 from keras_bert_impl.errors import InputError
 
+from ..checkpoint_manifest import DamagedError
+from ..checkpointing import SET_ASIDE
 from ..corpus.wording import size_in_words
-from ..disk_space import free_bytes, is_full_disk
+from ..disk_space import TOO_LARGE, free_bytes, is_full_disk, is_too_large
 from ..output_lock import LOCK, lock_folder
 from .facts import first_difference
-from .json_files import read_json
+from .json_files import read_own_json
 
 _COMMAND, _RUNS = "command.json", "runs"
 _PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
@@ -56,7 +58,15 @@ class Unfinished:
             InputError: if there is something to go on from that was made under other facts.
         """
         if self.has_something:
-            before = read_json(self._folder / _COMMAND)
+            try:
+                before = read_own_json(self._folder / _COMMAND)
+                if before is None:
+                    raise DamagedError(f"{_COMMAND} is missing")
+            except DamagedError as error:
+                raise InputError(
+                    f"`output` must have a whole {_COMMAND} where it is unfinished, which tells what command it is of; "
+                    f"remove {str(self._folder)!r} to begin anew. Received: {str(self._target)!r}, where {error}"
+                ) from error
             if difference := first_difference(before, facts):
                 raise InputError(
                     "`output` must not have the unfinished model of another command beside it; give that command again "
@@ -72,7 +82,12 @@ class Unfinished:
     @property
     def has_something(self) -> bool:
         """Whether there is a finished run or a checkpoint."""
-        return any(self.runs.glob("*/result.json")) or any(self.runs.glob("*/checkpoints/step_*"))
+        return self.has_finished_run or any(self.runs.glob("*/checkpoints/step_*"))
+
+    @property
+    def has_finished_run(self) -> bool:
+        """Whether there is a finished run."""
+        return any(not path.parent.name.startswith(SET_ASIDE) for path in self.runs.glob("*/result.json"))
 
     def complete(self, model: Path) -> None:
         """Puts a model directory in the place of the output, and takes the rest away."""
@@ -93,34 +108,48 @@ class Unfinished:
 
 
 @contextlib.contextmanager
-def unfinished_model(output: str | os.PathLike[str]) -> Iterator[Unfinished]:
+def unfinished_model(
+    output: str | os.PathLike[str], say: Callable[[str], None] = lambda line: None
+) -> Iterator[Unfinished]:
     """Holds the place where a model is made while the block runs, which ends with `Unfinished.complete`.
 
-    If the block raises, what there is to go on from is kept, unless the same command would come to the same end.
+    If the block raises, what there is to go on from is kept; checkpoints alone are not, if the same command would come
+    to the same end.
 
     Args:
         output: the model directory, absent or empty.
+        say: takes a line on what is kept.
 
     Raises:
         InputError: if another process makes this output, it has content, or the disk is full.
     """
     target = followed(output).absolute()
     folder = _folder_of(target)
-    with new_parents(target):
-        lock = lock_folder(folder, output, _foreign, patience=_PATIENCE)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(new_parents(target))
+            lock = lock_folder(folder, output, _foreign, patience=_PATIENCE)
+        except OSError as error:
+            raise InputError(
+                "`output` must be where a directory can be made. "
+                f"Received: {str(output)!r}, where the system says: {error.strerror}"
+            ) from error
         unfinished = Unfinished(target, folder)
         try:
             check_new_directory(output, "output")  # Once more: another process may have completed it just now.
             yield unfinished
         except BaseException as error:
             full = isinstance(error, Exception) and not isinstance(error, InputError) and is_full_disk(error)
-            if not unfinished.has_something or (isinstance(error, InputError) and unfinished.begun):
+            refused = isinstance(error, InputError) and unfinished.begun
+            if not unfinished.has_something or (refused and not unfinished.has_finished_run):
                 unfinished.clear()
+            elif refused:
+                say(f"What is finished is kept in {str(folder)!r}, from where the same command goes on.")
             if full:
+                free = f"where {size_in_words(free_bytes(target))} are free"
                 raise InputError(
                     "`output` must have room on its disk; nothing was left half-written, and once there is room the "
-                    f"same command goes on. Received: {str(output)!r}, where {size_in_words(free_bytes(target))} are "
-                    "free"
+                    f"same command goes on. Received: {str(output)!r}, {TOO_LARGE if is_too_large(error) else free}"
                 ) from error
             raise
         finally:

@@ -1,16 +1,20 @@
 """Model directories in Hugging Face's form."""
 
 import json
+import os
+import stat
 import struct
 
 import numpy as np
 import pytest
 import safetensors.numpy
 from harness import arrays, small_batch, small_config
+from task_models import toy_tokenizer
 
 from keras_bert_impl.checkpoints import hugging_face
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import BertEncoder, BertPretrainer
+from keras_bert_impl.tokenization.tokenizer_config import write_longest_row
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,29 @@ def test_what_is_saved_loads_again(pretrainer, folder):
     assert restored.load_report.complete
     assert restored.load_report.ignored_config_keys == ()
     assert str(restored.load_report) == f"{folder}/model.safetensors: 46 tensors loaded"
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027], ids=oct)
+def test_files_are_open_to_those_whom_the_umask_lets_in(umask, pretrainer, tmp_path):
+    before = os.umask(umask)
+    try:
+        pretrainer.save_pretrained(tmp_path / "model", toy_tokenizer())
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "model").iterdir()}
+    assert len(modes) == 4 and set(modes.values()) == {0o666 & ~umask}, modes
+
+
+def test_a_tokenizer_beside_a_model_says_how_long_its_rows_may_be(pretrainer, tmp_path):
+    pretrainer.save_pretrained(tmp_path, toy_tokenizer())
+    options = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert options["model_max_length"] == pretrainer.config.max_position_embeddings
+    toy_tokenizer().save_pretrained(tmp_path / "alone")
+    alone = tmp_path / "alone" / "tokenizer_config.json"
+    assert "model_max_length" not in json.loads(alone.read_text())
+    alone.write_text('{"model_max_length": 7}')
+    write_longest_row(64, alone.parent)
+    assert json.loads(alone.read_text()) == {"model_max_length": 7}
 
 
 def test_an_encoder_saved_loads_again(tmp_path):

@@ -118,7 +118,19 @@ def test_arguments_are_checked(classify, model):
         classify(["good"], long_texts="cut")
     with pytest.raises(InputError, match=r"`pairs` must be given, since the model was trained on pairs of texts"):
         of_task(classify, "classification", pair=True)(["good"])
-    with pytest.raises(InputError, match=r"`text` must be a string\. Received: int"):
+    with pytest.raises(InputError, match=r"`texts` must be texts\. Received: int at place 0"):
         classify([3])
+    for value, what in ((None, "None"), (5, "int"), (b"good", "bytes"), ({"good": 1}, "dict")):
+        with pytest.raises(InputError, match=rf"`texts` must be a list of texts\. Received: {what}"):
+            classify(value)
+    with pytest.raises(InputError, match=r"`pairs` must be a list of texts\. Received: int"):
+        classify(["good"], 5)
+    with pytest.raises(InputError, match=r"`texts` must be texts of Unicode characters\. Received: at place 1 a"):
+        classify(["good", "b\ud800d"])
+    with pytest.raises(
+        InputError,
+        match=r"`pairs` must not be given, since the model was trained on texts alone\. Received: text 1",
+    ):
+        of_task(classify, "classification", pair=False)(["good", "bad"], [None, "good"])
     with pytest.raises(InputError, match=r"`model` must have one output to answer with a number\. Received: 3, bad,"):
         TextClassification(model=model, tokenizer=TOKENIZER, settings=TaskSettings(task="regression"))

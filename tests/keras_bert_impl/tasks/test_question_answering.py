@@ -82,7 +82,7 @@ def test_upper_case_letters_are_noted_once(model):
     "questions,contexts,n_best,message",
     [
         (["a"], ["b", "c"], 1, "`contexts` must have one text for each question. Received: 1 questions, 2 texts"),
-        ("a", ["b"], 1, "`questions` must be a list of texts. Received: str"),
+        ("a", ["b"], 1, "`questions` must be a list of texts. Received: 'a'"),
         (["a"], 7, 1, "`contexts` must be a list of texts. Received: int"),
         (["a", None], ["b", "c"], 1, "`questions` must be texts. Received: NoneType at place 1"),
         (["a"], ["b"], 0, "`n_best` must be a positive whole number. Received: n_best=0"),

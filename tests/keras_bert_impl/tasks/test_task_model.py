@@ -92,6 +92,30 @@ def test_settings_come_from_the_directory_unless_they_are_given(classifier, tmp_
     assert OfTexts(tmp_path, settings=TaskSettings(task="classification")).max_length == 64
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", r"`model` must have a task\.json that is JSON\. Received: "),
+        ("[]", r"with keys of .*pair, .* Received: '.*task\.json', which holds no JSON object"),
+        ('{"task": "qa", "pairs": true}', r"Received: '.*task\.json', with the key 'pairs', which is not known"),
+        ('{"pair": true}', r"Received: '.*task\.json', without the key 'task'"),
+        ('{"task": "qa", "pair": 1}', r"`pair` must be true or false\. Received: pair=1, in '.*task\.json'"),
+        ('{"task": "qa", "may_have_no_answer": "no"}', r"`may_have_no_answer` must be true or false\. Received: "),
+        ('{"task": "qa", "null_threshold": Infinity}', r"`null_threshold` must be a finite number\. Received: "),
+        ('{"task": ["qa"]}', r"`task` must be one of .* Received: task=\['qa'\], in "),
+    ],
+)
+def test_a_task_file_that_cannot_be_is_refused_with_what_is_wrong(tmp_path, text, message):
+    (tmp_path / "task.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        TaskSettings.load(tmp_path)
+
+
+def test_a_task_file_need_not_have_every_key(tmp_path):
+    (tmp_path / "task.json").write_text('{"task": "qa"}')
+    assert TaskSettings.load(tmp_path) == TaskSettings(task="qa")
+
+
 def test_a_saved_model_is_read_again_with_its_settings_and_may_be_replaced(classifier, tmp_path):
     settings = TaskSettings(task="multilabel", max_length=20, label_threshold=0.3)
     asked = OfTexts(model=classifier, tokenizer=TOKENIZER, settings=settings)
@@ -116,6 +140,17 @@ def test_a_model_without_the_head_is_refused_with_what_to_do(tmp_path):
         InputError,
         match=r"`model` must have a trained head for classification or multilabel\. Received: '.*', a BertModel "
         r"without one; `keras-bert finetune --task classification --model MODEL` trains one",
+    ):
+        OfTexts(tmp_path)
+
+
+def test_a_model_with_weights_that_are_not_finite_is_refused(tmp_path):
+    model = BertClassifier(toy_bert_config(TOKENIZER, num_hidden_layers=1), labels=("no", "yes"))
+    bias = model.weights[-1]
+    bias.assign(np.full(bias.shape, np.inf))
+    model.save_pretrained(tmp_path, TOKENIZER)
+    with pytest.raises(
+        InputError, match=rf"`model` must have weights that are finite\. Received: '.*', where .*{bias.name} has values"
     ):
         OfTexts(tmp_path)
 
@@ -154,5 +189,5 @@ def test_arguments_are_checked(classifier, asked, directory):
 def test_a_damaged_task_file_is_named(classifier, tmp_path):
     classifier.save_pretrained(tmp_path, TOKENIZER)
     (tmp_path / "task.json").write_text(json.dumps({"task": "classification", "colour": 1}))
-    with pytest.raises(InputError, match=r"`model` must have a task\.json with the keys"):
+    with pytest.raises(InputError, match=r"`model` must have a task\.json with keys of .*'colour', which is not k"):
         OfTexts(tmp_path)

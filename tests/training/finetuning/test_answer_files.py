@@ -85,9 +85,13 @@ def test_words_that_the_input_has_are_not_repeated():
     assert json.loads(text) == {"words": ["a"], "tags": ["O"]} and not notes
 
 
-def test_half_a_character_is_written_as_json_can():
-    text, _ = written(JsonLines, [({"text": "a\ud800"}, {"label": "x"})])
-    assert json.loads(text)["text"] == "a\ud800" and text.isascii()
+def test_numbers_that_json_has_not_are_null_and_said():
+    rows = [({"text": "a", "n": float("nan"), "m": [{"x": float("-inf")}]}, {"label": "x"}), ({"text": "b"}, SURE)]
+    text, notes = written(JsonLines, rows)
+    assert json.loads(text.splitlines()[0]) == {"text": "a", "n": None, "m": [{"x": None}], "label": "x"}
+    assert notes == ["Numbers of the input that are NaN or infinite are written as null or nothing: 1 row."]
+    text, notes = written(table, rows[:1], ["text", "n", "m"])
+    assert next(csv.reader(text.splitlines()[1:]))[:3] == ["a", "", '[{"x": null}]'] and len(notes) == 1
 
 
 def test_a_table_has_the_input_and_a_column_for_each_probability():

@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from finetuning_runs import write_toy_files
@@ -32,7 +33,10 @@ def finetune(capsys, folder, *more, **changes):
         ({"train": "nothing.tsv"}, "`train` must be files of labelled examples. Received: 'nothing.tsv', which is not"),
         ({"model": "nothing"}, "Received: 'nothing', which is not there; nothing is downloaded"),
         ({"metric": "bleu"}, "`metric` must be accuracy, f1, f1_macro, f1_micro or matthews."),
-        ({"learning_rates": 1}, "unrecognized arguments: --learning-rates 1. Known settings: batch_size, "),
+        (
+            {"learning_rates": 1},
+            "unrecognized arguments: --learning-rates 1. Did you mean --learning-rate? Known settings: batch_size, ",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_settings_is_said_in_a_sentence(capsys, folder, monkeypatch, changes, message):
@@ -42,6 +46,30 @@ def test_what_is_wrong_with_the_settings_is_said_in_a_sentence(capsys, folder, m
     monkeypatch.setattr(cli, "import_tensorflow", started)
     code, error = finetune(capsys, folder, **changes)
     assert code == 2 and message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["finetune", "--max_length", "5"], "Did you mean --max-length? "),
+        (["predict", "m", "--inputt", "a", "--modell", "b"], "Did you mean --input? "),
+        (
+            ["finetune", "--config", "c.yaml"],
+            "`max_lenght` is not a setting of `finetune`. Did you mean `max_length`? ",
+        ),
+        (["finetune", "--zzzz", "5"], "unrecognized arguments: --zzzz 5. Known settings: "),
+    ],
+)
+def test_the_setting_that_was_meant_is_named(words, meant, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text("max_lenght: 3\n")
+    required = ["--task", "qa", "--model", "m", "--train", "a", "--output", "o"] if words[0] == "finetune" else []
+    assert cli.main([words[0], *required, *words[1:]]) == 2 and meant in capsys.readouterr().err
+
+
+def test_names_of_columns_are_asked_for_by_their_options(capsys):
+    cli._complain("`text_pair_column` must name the column of the second text; 'a.tsv' has the columns 'label_column'")
+    assert "`--text-pair-column` must name" in (error := capsys.readouterr().err) and "'label_column'" in error
 
 
 def test_an_output_with_content_is_refused_before_the_start(capsys, folder, monkeypatch):

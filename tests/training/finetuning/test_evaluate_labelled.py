@@ -22,7 +22,7 @@ ROWS = [("good film", "good"), ("bad", "bad"), ("the book", "good"), ("Dull song
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
     BertClassifier(toy_bert_config(TOKENIZER), labels=["bad", "good"], seed=3).save_pretrained(path, TOKENIZER)
-    TaskSettings(task="classification", max_length=16).save(path)
+    TaskSettings(task="classification", max_length=16, pair=False).save(path)
     return str(path)
 
 
@@ -94,6 +94,13 @@ def test_a_second_text_is_nothing_to_a_model_of_single_texts(model, tmp_path):
         evaluate(config)
 
 
+def test_pairs_for_a_model_of_single_texts_are_named(model, tmp_path):
+    (tmp_path / "a.tsv").write_text("sentence1\tsentence2\tlabel\ngood\tfilm\tgood\n")
+    message = r"`text_column` must name the column of the text, since the model takes single texts\. Received: a pair"
+    with pytest.raises(InputError, match=message):
+        evaluate(EvaluateConfig(model=model, input=(str(tmp_path / "a.tsv"),)))
+
+
 def test_one_of_data_and_input_is_needed():
     message = "`data` of a pretrained model, or `input` of a fine-tuned one, must be given, and not both. Received: "
     with pytest.raises(InputError, match=message + r"data=None, input=\[\]"):
@@ -119,6 +126,26 @@ def test_outputs_are_files(model, tmp_path):
     for name in ("output", "predictions"):
         with pytest.raises(InputError, match=f"`{name}` must be a file. Received: .*, which is a directory"):
             evaluate(EvaluateConfig(model=model, input=(file,), **{name: str(tmp_path)}))
+
+
+def test_outputs_do_not_replace_what_is_read_nor_one_another(model, tmp_path):
+    file = table(tmp_path / "a.tsv", ROWS)
+    content = (tmp_path / "a.tsv").read_bytes()
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "hard").hardlink_to(file)
+    same = [file, str(tmp_path / ".." / tmp_path.name / "a.tsv"), str(tmp_path / "link"), str(tmp_path / "hard")]
+    for name in ("output", "predictions"):
+        for other in same:
+            with pytest.raises(InputError, match=rf"`{name}` must be another file than `input`. Received: "):
+                evaluate(EvaluateConfig(model=model, input=(str(tmp_path / "*.tsv"),), **{name: other}))
+        with pytest.raises(InputError, match=rf"`{name}` must not replace a file of `model`. Received: "):
+            evaluate(EvaluateConfig(model=model, input=(file,), **{name: f"{model}/config.json"}))
+        with pytest.raises(InputError, match=rf"`{name}` must be a file: a new or a regular one\. .* a stream"):
+            evaluate(EvaluateConfig(model=model, input=(file,), **{name: "/dev/stdout"}))
+    both = {"output": str(tmp_path / "b"), "predictions": str(tmp_path / "." / "b")}
+    with pytest.raises(InputError, match=r"`predictions` must be another file than `output`. Received: "):
+        evaluate(EvaluateConfig(model=model, input=(file,), **both))
+    assert (tmp_path / "a.tsv").read_bytes() == content and not (tmp_path / "b").exists()
 
 
 def test_separators_are_text():

@@ -14,7 +14,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.tasks import TextClassification
 from keras_bert_impl.tasks.examples import TextExample
-from keras_bert_impl.training.finetuning.finetune import Examples, finetune
+from keras_bert_impl.training.finetuning.finetune import Examples, _say_plan, finetune
 from keras_bert_impl.training.finetuning.one_run import as_score
 from keras_bert_impl.training.finetuning.seeds import SeedResults, seed_warnings, tell_seeds
 from keras_bert_impl.training.finetuning.task import Evaluation
@@ -128,7 +128,8 @@ def test_an_output_of_another_command_is_refused(folder, done):
     config, _, _, _ = done
     with pytest.raises(
         InputError,
-        match=r"`output` must be a new or empty directory\. Received: '.*done', which holds the model of another "
+        match=r"`output` must be a new or empty directory; name another one, .*\. "
+        r"Received: '.*done', which holds the model of another "
         r"command, where learning_rate was 0\.003",
     ):
         finetune(dataclasses.replace(config, learning_rate=1e-3), task_type=ToyTask)
@@ -283,8 +284,8 @@ def test_seeds_that_differ_much_or_are_odd_are_warned_of():
         "examples or epochs help."
     ]
     assert seed_warnings(results(0.8, 0.82, warnings=["Gives one class alone."])) == [
-        "1 seed of 2 ended with a model that is odd: 0. A lower learning rate, more epochs or a longer warm-up help "
-        "against it."
+        "1 seed of 2 ended with a model that is odd: 0. More epochs, another learning "
+        "rate (small models often need 1e-4 or 3e-4) or a longer warm-up may help."
     ]
 
 
@@ -334,3 +335,22 @@ def test_what_is_chosen_on_the_dev_examples_is_of_one_seed_and_measured(folder, 
     finetune(toy_settings(folder, tmp_path / "out", seeds=(1, 2), epochs=1), task_type=ChoosingTask)
     assert ChoosingTask.seen == [0.5, 0.7, 0.5, 0.7]
     assert json.loads((tmp_path / "out" / "task.json").read_text())["label_threshold"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("epochs", "warmup_share", "sentence"),
+    [
+        (1, 0.0, "60 rows in 8 steps of 8, once: 8 steps, without warm-up, from a learning rate of 0.001."),
+        (1, 0.1, "60 rows in 8 steps of 8, once: 8 steps, 1 step of them warm-up to a learning rate of 0.001."),
+        (
+            2.5,
+            0.1,
+            "60 rows in 8 steps of 8, 2.5 times: 20 steps, 2 steps of them warm-up to a learning rate of 0.001.",
+        ),
+    ],
+)
+def test_the_plan_is_told_in_words(epochs, warmup_share, sentence):
+    config = toy_settings(Path("toy"), Path("out"), epochs=epochs, warmup_share=warmup_share)
+    said = []
+    _say_plan(dataclasses.replace(config, batch_size=8, learning_rate=1e-3), 60, said.append)
+    assert said == [sentence]

@@ -50,9 +50,10 @@ EVALUATION = Evaluation(
 )
 
 
-def written(path, evaluation=EVALUATION, lines=LINES, seeds=SEEDS, labels=LABELS, **settings):
+def written(path, evaluation=EVALUATION, lines=LINES, seeds=SEEDS, labels=LABELS, grid=None, **settings):
     config = FinetuneConfig(**{"task": "classification", "model": "m", "train": ("a.tsv",), "output": "out"} | settings)
-    assert write_report(path, config, lines, evaluation, seeds, labels, warnings=["seed 2 is odd"]) == f"Report: {path}"
+    more = {"warnings": ["seed 2 is odd"], **(grid or {})}
+    assert write_report(path, config, lines, evaluation, seeds, labels, **more) == f"Report: {path}"
     return path.read_text(encoding="utf-8")
 
 
@@ -130,7 +131,7 @@ def test_one_seed_has_no_deviation(undrawn, tmp_path):
 def test_only_the_words_in_question_of_wrong_tags_are_shown(undrawn, tmp_path):
     tags = {"words": ["Ann", "left", "Rome"], "tags": ["B-PER", "O", "O"], "right": ["B-PER", "O", "B-LOC"]}
     rows = cells(written(tmp_path / "r.html", Evaluation({"f1": 0.5}, [tags]), task="tagging", labels={}))
-    assert "| Ann left Rome | Rome B-LOC | Rome O |" in " ".join(rows)
+    assert "Ann left Rome | Rome B-LOC | Rome O |" in " ".join(rows)
 
 
 def test_numbers_that_are_furthest_off_come_first(undrawn, tmp_path):
@@ -166,3 +167,32 @@ def test_report_without_its_libraries_is_a_sentence(monkeypatch, tmp_path):
     config = FinetuneConfig(task="qa", model="m", train=("a",), output="o")
     sentence = write_report(tmp_path / "r.html", config, [], EVALUATION, [], {})
     assert sentence == "No report: it needs the extra `report` (matplotlib and jinja2 not installed)."
+
+
+POINTS = [
+    {"values": {"learning_rate": 1e-4, "batch_size": 8}, "mean": 0.5, "deviation": None, "seeds": []},
+    {"values": {"learning_rate": 3e-4, "batch_size": 8}, "mean": 0.75, "deviation": None, "seeds": []},
+    {"values": {"learning_rate": 1.0, "batch_size": 8}, "mean": None, "deviation": None, "given_up": "infinite"},
+]
+
+
+def test_a_grid_is_told_with_all_its_points_and_the_chosen_one(undrawn, tmp_path):
+    html = written(tmp_path / "r.html", grid={"points": POINTS, "chosen": POINTS[1]["values"]})
+    table = ["learning rate | batch size | accuracy |", "0.0003 | 8 | 0.7500 | chosen", "0.0001 | 8 | 0.5000 |"]
+    rows = [row.rstrip() for row in cells(html)]
+    place = rows.index(table[0])
+    assert rows[place : place + 4] == [*table, "1 | 8 | given up |"]
+    assert "chosen among 3 combinations: learning rate 0.0003, batch size 8" in html
+    assert "grid | learning_rate 0.0001, 0.0003, 1; batch_size 8" in rows
+    assert "combinations" not in written(tmp_path / "without.html")
+
+
+def test_a_column_of_names_is_there_only_where_rows_have_names(html, undrawn, tmp_path):
+    assert "<th>Id</th>" in html
+    nameless = Evaluation({"accuracy": 0.0}, EVALUATION.predictions[1:2])
+    assert "<th>Id</th>" not in written(tmp_path / "r.html", nameless)
+
+
+def test_counts_beside_the_metrics_are_explained(undrawn, tmp_path):
+    rows = cells(written(tmp_path / "r.html", Evaluation({"accuracy": 0.5, "truncated": 3}, [])))
+    assert "texts cut off, longer than the model&#39;s rows | 3" in rows

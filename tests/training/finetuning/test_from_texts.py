@@ -45,6 +45,7 @@ class Frame:
         (["a"], [0.5, 1], "regression"),
         (["a"], np.array([0.5, 1.5]), "regression"),
         (["a"], [("x", "y"), []], "multilabel"),
+        (["a"], [{"x", "y"}, set()], "multilabel"),
         ([{"text": "a", "label": 0.5}], None, "regression"),
         ([{"sentence": "a", "labels": ["x"]}], None, "multilabel"),
         (DataSet([{"text": "a", "label": 1}]), None, "classification"),
@@ -59,6 +60,23 @@ def test_the_task_is_told_by_the_labels(texts, labels, task):
     ("arguments", "message"),
     [
         ({"labels": ["good", 0.5]}, r"`labels` must be all text or whole numbers, .* Received: float, str"),
+        ({"labels": ["good", None]}, r"`labels` must have a label for every text\. .* the label of row 2 is missing$"),
+        ({"labels": [float("nan"), 1.0]}, r"`labels` must have a label .* Received: the label of row 1 is missing$"),
+        ({"labels": 5}, r"`labels` must be a list or another iterable\. Received: int$"),
+        ({"texts": None, "labels": None}, r"`texts` must be a list or another iterable\. Received: none$"),
+        (
+            {"texts": [{"text": "a", "label": "x"}, {"text": "b"}], "labels": None},
+            r"`labels` must have a label for every text\. Received: the label of row 2 is missing",
+        ),
+        ({"seeds": 5}, r"`seeds` must be a list of whole numbers\. Received: seeds=5"),
+        (
+            {"output": "/proc/x/y"},
+            r"`output` must be where a directory can be made\. Received: '/proc/x/y', where",
+        ),
+        (
+            {"texts": ["a", "b"] * 3, "labels": [0, 1] * 3, "dev": (["a", "b"], [0, 1], ["c", "d"])},
+            r"`dev` must have texts alone, as `train` has\. Received: 2 pairs, the first `dev` number 1",
+        ),
         ({"labels": None}, r"`labels` must be given for a list of texts\. Received: none"),
         (
             {"texts": [{"text": "a", "mood": "x"}], "labels": None},
@@ -67,7 +85,7 @@ def test_the_task_is_told_by_the_labels(texts, labels, task):
         ({"task": "tagging"}, r"`task` must be classification, multilabel or regression\. Received: task='tagging'"),
         ({"dev": (["a"],)}, r"`dev` must be a tuple of 2 or 3 lists, or rows\. Received: 1"),
         ({"train": ["a.tsv"]}, r"`train` must not be among the settings here\. Received: train="),
-        ({"speed": 3}, r"Unknown `settings` keys: \['speed'\]\. Known keys: "),
+        ({"speed": 3}, r"Unknown `settings` keys: \['speed'\]\..* Known keys: "),
     ],
 )
 def test_what_cannot_be_meant_is_refused(folder, arguments, message):

@@ -23,5 +23,18 @@ def test_a_number_for_each_class_is_a_table_of_one_column():
     assert metric_lines({"f1_of": {"PER": 1.0}}) == ["F1 of:", "        value", "  PER  1.0000"]
 
 
+def test_names_of_classes_move_nothing_on_the_screen():
+    assert metric_lines({"f1_of": {"a\tb\x1b[2J\u2028": 1.0, "Größe": 0.5}})[2:] == [
+        r"  a\tb\x1b[2J\u2028  1.0000",
+        "  Größe              0.5000",
+    ]
+
+
+def test_huge_numbers_and_those_that_are_none_are_short():
+    assert metric_lines({"rmse": 1.5e30, "mae": -123456.789, "pearson": float("nan")}) == [
+        "rmse 1.5e+30, mae -123456.7890, pearson not finite"
+    ]
+
+
 def test_nothing_measured_says_nothing():
     assert metric_lines({}) == []

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def classifier(model):
-    return model("classification")
+    return model("classification", pair=False)
 
 
 def asked(model, content, tmp_path, suffix=".tsv", output="answers.jsonl", **settings):
@@ -292,6 +293,44 @@ def test_squad_files_are_answered(model, tmp_path):
     content = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph]}]})
     row = rows_of(asked(model("qa"), content, tmp_path, suffix=".json")[0])[0]
     assert (row["id"], row["question"], row["context"], row["answer"]) == ("q1", "what?", "a good film", "a go")
+
+
+def test_answers_that_are_not_finite_are_null_counted_and_said_once(model, tmp_path, monkeypatch):
+    def broken(config, example):
+        label = float("nan") if "bad" in example.text else float("inf") if "dull" in example.text else 1.5
+        return {"label": label, "truncated": False, "windows": 1}
+
+    monkeypatch.setitem(STAND_INS, "regression", (broken, ["label"]))
+    text, said = asked(model("regression"), lines(["good", "bad", "dull"]), tmp_path)
+    assert [row["label"] for row in rows_of(text)] == [1.5, None, None]
+    assert [line for line in said if "not finite" in line] == [
+        "The model gave numbers that are not finite for 2 rows: its weights are damaged, or its training diverged; "
+        "such answers mean nothing. JSON has null in place of the numbers."
+    ]
+
+
+@pytest.mark.parametrize("name", ["config.json", "task.json", "vocab.txt", "link.jsonl"])
+def test_an_output_does_not_replace_a_file_of_the_model(name, classifier, tmp_path):
+    folder = Path(classifier)
+    before = sorted(folder.iterdir())
+    output = folder / name
+    if "link" in name:
+        output = tmp_path / name
+        output.symlink_to(folder / "task.json")
+    with pytest.raises(InputError, match=r"`output` must not replace a file of `model`\. Received: '.*', in the dir"):
+        asked(classifier, lines(["good"]), tmp_path, output=output, output_format="jsonl")
+    assert sorted(folder.iterdir()) == before
+    answers = folder / "answers.jsonl"
+    asked(classifier, lines(["good"]), tmp_path, output=answers)
+    answers.unlink()
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1", "/dev/null"])
+def test_a_stream_is_no_file_to_be_written(output, classifier, tmp_path):
+    with pytest.raises(
+        InputError, match=r"`output` must be a file: a new or a regular one\. Received: '/.*', which is"
+    ):
+        asked(classifier, lines(["good"]), tmp_path, output=output)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ class AnswerPlacer:
 
     Attributes:
         mended: how many answers, by what was done.
+        left_out: answers beside questions that are said to have none.
         absent: questions with an answer that the context does not hold, by id or place.
         unanswered: those of which it holds no answer at all.
     """
@@ -28,6 +29,7 @@ class AnswerPlacer:
     def __init__(self, argument: str) -> None:
         self.argument = argument
         self.mended: Counter[str] = Counter()
+        self.left_out = 0
         self.absent: list[str] = []
         self.unanswered: list[str] = []
 
@@ -86,7 +88,11 @@ class AnswerPlacer:
     def notes(self, path: str) -> Iterator[str]:
         """Yields a sentence for everything that was mended or not found."""
         for what, count in self.mended.items():
-            yield f"{path}: {counted(count, 'answer')} {what}."
+            yield f"{path}: {counted(count, 'answer')} {_for_one(what) if count == 1 else what}."
+        if self.left_out:
+            yield (
+                f"{path}: left out {counted(self.left_out, 'answer')} of questions that `is_impossible` says have none."
+            )
         if self.absent:
             yield (
                 f"{path}: {counted(len(self.absent), 'question')} with an answer that the context does not hold "
@@ -97,6 +103,11 @@ class AnswerPlacer:
                 f"{path}: {counted(len(self.unanswered), 'question')} of which the context holds no answer "
                 f"({_listed(self.unanswered)}); nothing can be learned from them."
             )
+
+
+def _for_one(what: str) -> str:
+    """Returns what was done to several answers, said of one."""
+    return what.replace("around them,", "around it,").replace("their text", "its text")
 
 
 def _occurrences(context: str, text: str) -> Iterator[int]:

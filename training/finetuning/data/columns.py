@@ -41,6 +41,8 @@ TAGS = ("tags", "ner_tags", "tag", "ner", "labels", "label", "pos_tags", "pos", 
 """What makes a first row one of names."""
 USUAL_NAMES = frozenset((*(name for pair in PAIRS for name in pair), *TEXTS, *LABELS, *IDS, *QUESTIONS, *CONTEXTS))
 _SHOWN = 24
+_SAMPLE = 28
+_OF_PAIRS = ", since the model takes pairs of texts"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,12 +114,25 @@ class ColumnFinder:
             firsts = [first for first, other in self._pairs() if other == second]
             text = firsts[0] if len(firsts) == 1 else self.one("text_column", TEXTS)
         else:
+            self._check_number_of_texts(pair)
             text, second = self._usual_texts(wanted)
         if pair and second is None:
-            raise self.fault("text_pair_column", "must name the column of the second text. Received: none")
+            raise self.fault("text_pair_column", f"must name the column of the second text{_OF_PAIRS}. Received: none")
         if text == second:
             raise self.fault("text_pair_column", f"must be another column than the text. Received: {second!r}")
         return text, second
+
+    def _check_number_of_texts(self, pair: bool | None) -> None:
+        """Refuses usual names of single texts where pairs are wanted, and the other way round."""
+        pairs, singles = self._pairs(), self.usual(TEXTS)
+        if pair and singles and not pairs:
+            raise self.fault("text_pair_column", f"must name the column of the second text{_OF_PAIRS}. Received: none")
+        if pair is False and len(pairs) == 1 and not singles:
+            raise self.fault(
+                "text_column",
+                "must name the column of the text, since the model takes single texts. Received: a pair, "
+                f"{pairs[0][0]!r} with {pairs[0][1]!r}",
+            )
 
     def _pairs(self) -> list[tuple[str, str]]:
         return [(self.lower[a][0], self.lower[b][0]) for a, b in PAIRS if a in self.lower and b in self.lower]
@@ -173,7 +188,13 @@ class ColumnFinder:
         shown = []
         for name in self.names[:_SHOWN]:
             value = (self.first or {}).get(name)
-            shown.append(f"{name} ({value!r:.30})" if value is not None else repr(name))
+            shown.append(f"{name} ({_sample(value)})" if value is not None else repr(name))
         more = ", …" if len(self.names) > _SHOWN else ""
         kind = "columns without names" if self.first is not None else "columns"
         return InputError(f"`{setting}` {message}; {self.source} has the {kind} {', '.join(shown)}{more}")
+
+
+def _sample(value: Any) -> str:
+    """Returns the beginning of a value, within its quotation marks."""
+    text = str(value)
+    return repr(value) if len(text) <= _SAMPLE else repr(text[:_SAMPLE] + "…")

@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert_impl.errors import InputError
 
 from ...corpus.wording import counted
-from .columns import TAGS, WORDS, ColumnFinder
+from .columns import TAGS, USUAL_NAMES, WORDS, ColumnFinder
 from .text_source import TextSource
 
 _DOCUMENT = "-DOCSTART-"
@@ -16,6 +16,10 @@ _DOCUMENT = "-DOCSTART-"
 _COMMENT = re.compile(r"#\s*(?:[\w.:-]+(?: [\w.:-]+)? = |newdoc\b|newpar\b|id \S+ )|#\s*[\w.:-]+ =$")
 _BLANK = " \t\r\n"
 _UNIVERSAL_COLUMNS = 10
+_USUAL = {*USUAL_NAMES, *WORDS, *TAGS}
+# Of words in a file without a blank line, from which on it is told.
+_LONG_SENTENCE = 300
+_SHOWN = 60
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
@@ -59,6 +63,7 @@ class ConllFile:
         self.columns = ""
         self._width = 0
         self._word, self._tag = 0, -1
+        self._sentences = self._longest = 0
 
     def sentences(self) -> Iterator[WordLines]:
         """Yields the sentences.
@@ -91,10 +96,26 @@ class ConllFile:
                     tags.append(row[self._tag].strip())
                 continue
             if words:
-                yield WordLines(tuple(words), tuple(tags), begun)
+                yield self._whole(words, tags, begun)
                 words, tags, begun = [], [], 0
         if words:
-            yield WordLines(tuple(words), tuple(tags), begun)
+            yield self._whole(words, tags, begun)
+
+    def _whole(self, words: list[str], tags: list[str], begun: int) -> WordLines:
+        """Counts a sentence; refuses what are texts rather than words."""
+        texts = [word for word in words if " " in word.strip()]
+        if not self._sentences and self.labelled and len(words) > 1 and 2 * len(texts) > len(words):
+            raise self._table_of_texts(f"{texts[0][:_SHOWN]!r} as a word in {self.source.path!r}, line {begun}")
+        self._sentences += 1
+        self._longest = max(self._longest, len(words))
+        return WordLines(tuple(words), tuple(tags), begun)
+
+    def _table_of_texts(self, received: str) -> InputError:
+        return InputError(
+            f"`{self.source.argument}` must have a word and its tag on each line and a blank line behind each "
+            "sentence; this looks like a table of texts, which classification, multilabel or regression take. "
+            f"Received: {received}"
+        )
 
     def _cells(self, line: str) -> list[str]:
         text = line.rstrip("\r\n")
@@ -129,6 +150,8 @@ class ConllFile:
                 self._word = place
             else:
                 self._tag = place
+        if self.labelled and not named and len(row) > 1 and given == [None, None] and _USUAL.issuperset(lower):
+            raise self._table_of_texts(f"columns {', '.join(row)} in {self.source.path!r}")
         if self.labelled and self._word == self._tag:
             raise InputError(
                 f"`{self.source.argument}` must have a word and a tag on each line. Received: {self.source.path!r}, "
@@ -162,5 +185,10 @@ class ConllFile:
             if count:
                 plural = what.replace("line", "lines", 1)
                 yield f"{self.source.path}: passed over {counted(count, what, plural)}."
+        if self._sentences == 1 and self._longest >= _LONG_SENTENCE:
+            yield (
+                f"Warning: {self.source.path} has no blank line between its {self._longest:,} words, so they are taken "
+                "as one sentence."
+            )
         if self.source.nul_characters:
             yield f"{self.source.path}: {counted(self.source.nul_characters, 'NUL character')}, left in the text."

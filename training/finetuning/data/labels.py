@@ -1,6 +1,7 @@
 """Labels of examples: as values of files become them, and how many there are of each."""
 
 import math
+import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.examples import Question, TaggedSentence, TextExample
 
-from ...corpus.wording import percent
+from ...corpus.wording import percent, shown
 
 KINDS = ("classification", "multilabel", "regression")
+# By name, since pandas need not be there; its NA cannot be compared.
+_ABSENT = ("NoneType", "NAType", "NaTType")
 Label = str | tuple[str, ...] | float
 
 
@@ -30,7 +33,7 @@ def label_of_value(value: Any, kind: str, separator: str, argument: str, place: 
     if kind == "regression":
         return _number(value, argument, place)
     if kind == "multilabel":
-        if value is None:
+        if is_missing(value):
             raise InputError(f"`{argument}` must have labels in every row. Received: none in {place}")
         parts = value.split(separator) if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
@@ -40,6 +43,11 @@ def label_of_value(value: Any, kind: str, separator: str, argument: str, place: 
     return _name(value, argument, place)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value from Python says that there is none: None, NaN, or what pandas has for them."""
+    return type(value).__name__ in _ABSENT or (isinstance(value, numbers.Real) and bool(value != value))
+
+
 def _name(value: Any, argument: str, place: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -47,19 +55,21 @@ def _name(value: Any, argument: str, place: str) -> str:
         return value.strip()
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return str(value)
-    if value is None or isinstance(value, str) or value != value:
+    if isinstance(value, str) or is_missing(value):
         raise InputError(f"`{argument}` must have a label in every row. Received: none in {place}")
     raise InputError(f"`{argument}` must have labels that are text or numbers. Received: {value!r:.60} in {place}")
 
 
 def _number(value: Any, argument: str, place: str) -> float:
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if type(value).__name__ in _ABSENT or (isinstance(value, str) and not value.strip()):
         raise InputError(f"`{argument}` must have a label in every row. Received: none in {place}")
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number) or (isinstance(value, str) and "_" in value):
+    # Python reads digits of all scripts, and _ between them; in a table they are slips.
+    odd = isinstance(value, str) and ("_" in value or not value.strip().isascii())
+    if odd or not math.isfinite(number):
         raise InputError(f"`{argument}` must have finite numbers as labels. Received: {value!r:.60} in {place}")
     return number
 
@@ -93,7 +103,7 @@ def describe_counts(counts: Mapping[str, int], total: int | None = None) -> str:
         total: what shares are of, such as the number of examples where several labels hold; the sum if not given.
     """
     total = total or sum(counts.values()) or 1
-    return ", ".join(f"{name}: {count:,} ({percent(count / total)})" for name, count in counts.items())
+    return ", ".join(f"{shown(name)}: {count:,} ({percent(count / total)})" for name, count in counts.items())
 
 
 def shared_texts(train: Iterable[Any], dev: Iterable[Any]) -> int:

@@ -23,11 +23,13 @@ class Layout:
         delimiter: what stands between cells; None where a line is a text as it is.
         quoted: whether cells may stand in quotation marks, as RFC 4180 has it; else a mark is text.
         header: whether the first row has the names of the columns.
+        other: another delimiter that would fit as well.
     """
 
     delimiter: str | None
     quoted: bool
     header: bool
+    other: str | None = None
 
     def __str__(self) -> str:
         if self.delimiter is None:
@@ -35,6 +37,8 @@ class Layout:
         else:
             form = f"cells between {DELIMITERS.get(self.delimiter, repr(self.delimiter))}"
             form += ", in quotation marks where needed" if self.quoted else ""
+        if self.other is not None:
+            form += f" ({DELIMITERS[self.other]} would fit as well: `delimiter` says which are meant)"
         return f"{form}, {'names' if self.header else 'no names'} in the first row"
 
 
@@ -48,11 +52,11 @@ def find_layout(lines: Sequence[str], whole: bool, form: str, config: Any, label
         config: the settings of columns; what they say is taken.
         labelled: whether the table should have labels.
     """
-    delimiter = config.delimiter or _delimiter(lines, form)
+    delimiter, other = (config.delimiter, None) if config.delimiter else _delimiter(lines, form)
     quoted = form == "csv" or (delimiter is not None and _quoting_is_evident(lines, whole, delimiter))
     rows = [row for row in sample_rows(lines, delimiter, quoted) if any(row)]
     header = config.header == "yes" or (config.header == "auto" and _has_header(rows, config, labelled))
-    return Layout(delimiter, quoted, header)
+    return Layout(delimiter, quoted, header, other)
 
 
 def sample_rows(lines: Sequence[str], delimiter: str | None, quoted: bool) -> list[list[str]]:
@@ -83,22 +87,30 @@ def usual(names: Sequence[str]) -> int:
     return sum(name.strip().casefold() in USUAL_NAMES for name in names)
 
 
-def _delimiter(lines: Sequence[str], form: str) -> str | None:
+def _delimiter(lines: Sequence[str], form: str) -> tuple[str | None, str | None]:
+    """Returns the delimiter, and another one by which all lines have as many cells as well, if there is one."""
     first = next((line for line in lines if line.strip()), "")
     if form != "csv" and "\t" in first:
-        return "\t"
-    best: tuple[bool, float, int] = (False, 0.0, 1)
-    found = None
+        return "\t", None
+    own = {"csv": ",", "tsv": "\t", "txt": None}[form]
+    best: tuple[bool, float, bool, int] = (False, 0.0, False, 1)
+    found, fitting = None, {}
     for mark in DELIMITERS:
         rows = [row for row in sample_rows(lines, mark, True) if any(row)]
         if not rows or len(rows[0]) < 2:
             continue
         like_the_first = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        key = (usual(rows[0]) > 0, like_the_first, len(rows[0]))
+        key = (usual(rows[0]) > 0, like_the_first, mark == own, len(rows[0]))
         # In running text every mark occurs; there only the names of columns make one a delimiter.
-        if key > best and (form == "csv" or key[0]):
+        if form != "csv" and not key[0]:
+            continue
+        fitting[mark] = key[:2]
+        if key > best:
             best, found = key, mark
-    return found or {"csv": ",", "tsv": "\t", "txt": None}[form]
+    if found is None:
+        return own, None
+    others = (mark for mark, fit in fitting.items() if mark != found and fit == best[:2] and fit[1] == 1)
+    return found, next(others, None)
 
 
 def _quoting_is_evident(lines: Sequence[str], whole: bool, delimiter: str) -> bool:

@@ -211,9 +211,13 @@ class _Items:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value with NumPy's arrays and numbers as Python's."""
+    """Returns a value with NumPy's arrays and numbers as Python's, and sets in an order that is always the same."""
     if hasattr(value, "tolist") and not isinstance(value, str | bytes):
         return value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=str)
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
     return value

@@ -14,7 +14,7 @@ from ...corpus.wording import counted
 from .answers import AnswerPlacer
 from .columns import ANSWER_STARTS, ANSWERS, CONTEXTS, IMPOSSIBLE, QUESTIONS, ColumnFinder
 from .forms import form_of, looked_at, open_table
-from .table import Row, id_of, text_of
+from .table import Row, check_characters, id_of, text_of
 from .tables import InputRow, InputRows, finder, one_file
 from .text_source import TextSource, labelled_files
 
@@ -95,6 +95,8 @@ def _opened(
 
     def rows() -> Iterator[InputRow[Question]]:
         for row in table.rows:
+            if not labelled:
+                check_characters(row.values, row.place, argument)
             yield InputRow(row.values, columns.question_of(row, placer), row.place)
         for note in table.notes():
             say(note)
@@ -144,7 +146,7 @@ class QuestionColumns:
             InputError: if a text is missing or an answer is of another form.
         """
         question, context = text_of(row, self.question, self.argument), text_of(row, self.context, self.argument)
-        name = id_of(row, self.id)
+        name = id_of(row, self.id, self.argument)
         if self.answer is None:
             return Question(question, context, id=name, place=row.place)
         start = row.values.get(self.start) if self.start else None
@@ -154,6 +156,8 @@ class QuestionColumns:
             impossible = not answers
         elif not impossible and not answers:
             raise InputError(f"`{self.argument}` must have an answer for every question. Received: none in {row.place}")
+        if impossible:
+            placer.left_out += len(answers)
         placed = () if impossible else placer.placed(context, answers, name or row.place, row.place)
         return Question(question, context, placed, impossible, name, row.place)
 
@@ -170,6 +174,7 @@ def flat_answers(value: Any, start: Any, argument: str, place: str) -> list[tupl
     Raises:
         InputError: if it has none of these forms.
     """
+    check_characters(value, place, argument)
     texts, starts = value, start
     if isinstance(value, Mapping):
         texts = value.get("text")
@@ -203,7 +208,7 @@ def _squad_rows(text: str, path: str, argument: str, labelled: bool, placer: Ans
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         why = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(f"`{argument}` must be JSON. Received: {path!r} ({why})") from None
+        raise InputError(f"`{argument}` must be JSON. Received: {path!r}, which is not ({why})") from None
     squad = _Squad(path, argument, labelled, placer)
     return InputRows(("id", "question", "context"), squad.rows(content), "question", "context", "id")
 
@@ -228,13 +233,15 @@ class _Squad:
     def _question(self, entry: Any, context: str, at: str) -> Question:
         text = self._text(entry, "question", at)
         row = Row(f"{self.path}:{at}", entry)
-        name = id_of(row, "id")
+        name = id_of(row, "id", self.argument)
         if not self.labelled:
             return Question(text, context, id=name, place=row.place)
         impossible = entry.get("is_impossible")
         if impossible is not None and not isinstance(impossible, bool):
             raise self._fault(at, "is_impossible", "true or false")
-        if impossible:  # Beside it v2.0 has plausible answers, which are none.
+        if impossible:  # What v2.0 has beside it as plausible answers are none.
+            beside = entry.get("answers")
+            self.placer.left_out += sum(map(bool, beside)) if isinstance(beside, list) else 0
             return Question(text, context, (), True, name, row.place)
         answers = flat_answers(self._list(entry, "answers", at), None, self.argument, row.place)
         if not answers and impossible is False:

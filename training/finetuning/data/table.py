@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from keras_bert_impl.errors import InputError
@@ -92,7 +92,29 @@ def text_of(row: Row, column: str, argument: str) -> str:
     return without_surrogates(value, row.place, Oddities(), on_bad_bytes="error", argument=argument)
 
 
-def id_of(row: Row, column: str | None) -> str | None:
-    """Returns the row's own name as text."""
+def id_of(row: Row, column: str | None, argument: str) -> str | None:
+    """Returns the row's own name as text.
+
+    Raises:
+        InputError: if it has half a character, which JSON can hold but no file of answers.
+    """
     value = row.values.get(column) if column is not None else None
+    check_characters(value, row.place, argument)
     return None if value is None else str(value)
+
+
+def check_characters(value: Any, place: str, argument: str) -> None:
+    """Refuses text, also inside of lists and dicts, with half a character (a lone surrogate) in it.
+
+    Raises:
+        InputError: that names the place.
+    """
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            without_surrogates(part, place, Oddities(), on_bad_bytes="error", argument=argument)
+        elif isinstance(part, Mapping):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple):
+            waiting += part

@@ -14,7 +14,7 @@ from .class_names import class_name
 from .columns import ColumnFinder, TextColumns
 from .forms import form_of, looked_at, open_table
 from .labels import label_of_value
-from .table import Row, Table, id_of, text_of
+from .table import Row, Table, check_characters, id_of, text_of
 from .text_source import TextSource, labelled_files
 
 Example = TypeVar("Example", bound=TextExample | TaggedSentence | Question)
@@ -118,6 +118,7 @@ def text_rows(table: Table, config: Any, argument: str, pair: bool | None, say: 
         empty = 0
         for row in table.rows:
             example = text_example(row, columns, table, argument, None, "")
+            check_characters(row.values, row.place, argument)
             empty += is_empty(example)
             yield InputRow(row.values, example, row.place)
         for note in (*table.notes(), *_of_empty(table.path, empty)):
@@ -141,9 +142,11 @@ def open_text_table(file: SourceFile, config: Any, argument: str, labelled: bool
     if form in ("json", "txt"):
         form, lines = looked_at(source, form)
     if form in ("squad", "conll", "json"):
+        chosen = config.input_format == form
+        what = f"with `input_format` {form}" if chosen else f"which is {'CoNLL' if form == 'conll' else 'other JSON'}"
         raise InputError(
-            f"`{argument}` must be tables: .tsv, .csv, .jsonl (an object a line) or .parquet. Received: {file.path!r}, "
-            f"which is {'CoNLL' if form == 'conll' else 'other JSON'}"
+            f"`{argument}` must be tables: .tsv, .csv, .jsonl (an object a line) or .parquet. "
+            f"Received: {file.path!r}, {what}"
         )
     return open_table(file, form, lines, source, config, labelled)
 
@@ -176,8 +179,9 @@ def text_example(
     label = None
     if kind is not None and columns.label is not None:
         value = named_classes(row.values.get(columns.label), table, columns.label, argument, row.place)
+        check_characters(value, row.place, argument)
         label = label_of_value(value, kind, separator, argument, row.place)
-    return TextExample(text, pair, label, id_of(row, columns.id), row.place)
+    return TextExample(text, pair, label, id_of(row, columns.id, argument), row.place)
 
 
 def named_classes(value: Any, table: Table, column: str, argument: str, place: str) -> Any:

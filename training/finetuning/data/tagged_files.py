@@ -15,7 +15,7 @@ from .columns import TAGS, WORDS, ColumnFinder
 from .conll import ConllFile
 from .forms import form_of, looked_at, open_table
 from .schemes import find_scheme, to_iob2
-from .table import Row, Table, id_of
+from .table import Row, Table, check_characters, id_of
 from .tables import InputRow, InputRows, finder, named_classes, one_file, text_rows
 from .text_source import TextSource, labelled_files
 
@@ -66,7 +66,8 @@ def in_iob2(sentences: Sequence[TaggedSentence], argument: str, say: Say) -> lis
     number = sum(tag[0] == "B" for sentence in converted for tag in sentence.tags or ())
     faults = ""
     if scheme.faults and scheme.name == "IOB2":
-        faults = f"; {counted(scheme.faults, 'span')} that started with I now start with B"
+        now = "starts" if scheme.faults == 1 else "start"
+        faults = f"; {counted(scheme.faults, 'span')} that started with I now {now} with B"
     elif scheme.faults:
         faults = f"; {counted(scheme.faults, 'tag')} against its rules, read as they stand"
     form = "" if scheme.name == "IOB2" else ", converted to IOB2"
@@ -155,6 +156,8 @@ def _list_rows(table: Table, config: Any, argument: str, labelled: bool, say: Sa
         empty = 0
         for row in table.rows:
             sentence = lists.sentence_of(row)
+            if not labelled:
+                check_characters(row.values, row.place, argument)
             empty += not sentence.words
             yield InputRow(row.values, sentence, row.place)
         for note in table.notes():
@@ -236,7 +239,7 @@ class ListColumns:
                     f"`{self.argument}` must have as many tags as words. Received: {counted(len(words), 'word')} and "
                     f"{counted(len(tags), 'tag')} in {row.place}"
                 )
-        return TaggedSentence(words, tags, id_of(row, self.id), row.place)
+        return TaggedSentence(words, tags, id_of(row, self.id, self.argument), row.place)
 
 
 def _strings(value: Any, column: str, argument: str, place: str) -> tuple[str, ...]:

@@ -22,6 +22,11 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _GUESSED_BY = 2**18
+# Of several that fit a text alike, the first is meant.
+_USUAL_ENCODINGS = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r", "mac_roman"),
+    *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
+)
 _FIRST_END = re.compile(r"\r?\n|\r")
 _LINE_FEED = re.compile(r"[^\n]*\n|[^\n]+")
 _ANY_END = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
@@ -153,9 +158,17 @@ def _looks_wide(content: bytes) -> str | None:
 
 
 def _guessed(content: bytes) -> str | None:
+    """Returns the encoding that text is in, of the usual ones; None where two that differ may be it as well."""
     try:
         import charset_normalizer
     except ImportError:
         return None
-    best = charset_normalizer.from_bytes(content[:_GUESSED_BY]).best()
-    return best.encoding.replace("_", "-") if best else None
+    found = list(charset_normalizer.from_bytes(content[:_GUESSED_BY], cp_isolation=[*_USUAL_ENCODINGS]))
+    if not found:
+        return None
+    chaos, coherence = min((match.chaos, -match.coherence) for match in found)
+    best = [match for match in found if (match.chaos, -match.coherence) == (chaos, coherence)]
+    names = {name for match in best for name in match.could_be_from_charset}
+    if len(best) > 1 and _USUAL_ENCODINGS[0] not in names:
+        return None
+    return next((name.replace("_", "-") for name in _USUAL_ENCODINGS if name in names), None)

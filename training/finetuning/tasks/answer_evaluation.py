@@ -1,5 +1,6 @@
 """How well a model answers questions."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from keras_bert_impl.tasks.examples import Question
 from keras_bert_impl.tasks.question_answering import AnsweredQuestion, FoundAnswers, QuestionAnswering
 
 from ...corpus.wording import counted
-from ..answers import question_answer
+from ..answers import is_finite, not_finite_note, question_answer
 from ..metrics.classification import calibration_error, reliability
 from ..metrics.question_answering import answer_scores, best_threshold, score_answers
 from ..task import Evaluation
@@ -62,7 +63,10 @@ def evaluate_questions(
         }
         for example, one, ok in zip(examples, answered, exact.tolist(), strict=True)
     ]
-    return Evaluation(metrics, predictions, _warnings(answering, examples, answered), {"reliability": curve})
+    odd = _warnings(answering, examples, answered)
+    if not_finite := sum(not is_finite(question_answer(one)) for one in answered):
+        odd.append(not_finite_note(not_finite, "question"))
+    return Evaluation(metrics, predictions, odd, {"reliability": curve})
 
 
 def null_threshold(
@@ -115,9 +119,12 @@ def _warnings(
             f"{counted(impossible, 'question')} {'has' if impossible == 1 else 'have'} no answer, and the model was "
             "not trained on such: it always gives one, which is counted as wrong."
         )
-    if answering.settings.may_have_no_answer and not any(one.text for one in answered) and impossible < len(examples):
+    finite = all(math.isfinite(one.score) for one in answered)
+    may_have_none = answering.settings.may_have_no_answer
+    if finite and may_have_none and not any(one.text for one in answered) and impossible < len(examples):
         odd.append(
             f"The model gives no answer to any of {counted(len(answered), 'question')}: it has collapsed, or not "
-            "learned yet. More epochs, another seed or another learning rate may help."
+            "learned yet. More epochs, another learning rate (small models often need 1e-4 or 3e-4) or another seed "
+            "may help."
         )
     return odd

@@ -1,8 +1,9 @@
 """Fine-tuning for texts and pairs of texts: one label of several, labels of which several may hold, or a number."""
 
 import abc
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from .text_evaluation import evaluate_texts, labels_of, listed, numbers_of
 _USUAL_LENGTH = 128
 _USUAL_NUMBER_NAME = "score"
 _NAMED_LABELS = 10
+# So many different fractions are seldom names of classes.
+_MANY_NUMBERS = 8
 
 
 class TextTask(FinetuningTask[TextExample]):
@@ -50,7 +53,7 @@ class TextTask(FinetuningTask[TextExample]):
     def read(self, files: Sequence[str | Path], argument: str) -> list[TextExample]:
         """Reads labelled examples; says what was odd."""
         # A model that exists already may have been trained on pairs.
-        pair = True if hasattr(self, "settings") and self.settings.pair else None
+        pair = True if hasattr(self, "settings") and self.settings.pair else self.pair
         return read_text_examples(files, self.config, argument=argument, kind=self.task, pair=pair, say=self.say)
 
     def prepare(self, train: Sequence[TextExample], dev: Sequence[TextExample]) -> None:
@@ -76,12 +79,15 @@ class TextTask(FinetuningTask[TextExample]):
             raise InputError(
                 f"`max_length` must be at most {positions}, the positions of the model. Received: max_length={length}"
             )
-        pair = all(example.text_pair is not None for example in train)
-        if alone := [example.place for example in dev if pair and example.text_pair is None]:
-            raise InputError(
-                "`dev` must have pairs of texts, as `train` has. "
-                f"Received: {counted(len(alone), 'text')} alone, the first {alone[0] or 'of no place'}"
-            )
+        pair = train[0].text_pair is not None
+        for argument, examples in (("train", train), ("dev", dev)):
+            if others := [example.place for example in examples if (example.text_pair is not None) != pair]:
+                what, odd = ("pairs of texts", "text") if pair else ("texts alone", "pair")
+                where = "as `train` has" if argument == "dev" else "or none"
+                raise InputError(
+                    f"`{argument}` must have {what}, {where}. Received: {counted(len(others), odd)}"
+                    f"{' alone' if pair else ''}, the first {others[0] or 'of no place'}"
+                )
         self.settings = TaskSettings(task=self.task, max_length=length, pair=pair)
         self.labels = self._find_labels(train, dev)
         self._say_head()
@@ -207,6 +213,8 @@ class ClassificationTask(TextTask):
                 f"Received: {len(labels)} labels"
             )
         self._say_counts(counts, dev_counts, len(train), len(dev))
+        if len(counts) >= _MANY_NUMBERS and _are_fractions(counts):
+            self.say("The labels look like numbers: the task regression learns them as such (--task regression).")
         if len(labels) == 2:
             self.say(f"F1 is that of {labels[1]!r}.")
         balanced = self.config.class_weights == "balanced"
@@ -290,6 +298,15 @@ class RegressionTask(TextTask):
 
     def _targets(self, examples: Sequence[TextExample]) -> dict[str, Any]:
         return {"label": np.array(numbers_of(examples), "float32"), "weight": np.ones(len(examples), "float32")}
+
+
+def _are_fractions(labels: Iterable[str]) -> bool:
+    """Whether all labels are numbers, and not all of them whole ones."""
+    try:
+        numbers = [float(label) for label in labels]
+    except ValueError:
+        return False
+    return all(map(math.isfinite, numbers)) and not all(number.is_integer() for number in numbers)
 
 
 def _first_counts(counts: dict[str, int], total: int) -> str:

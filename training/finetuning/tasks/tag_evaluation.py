@@ -10,7 +10,7 @@ from keras_bert_impl.tasks.tag_spans import OUTSIDE, tag_form, tag_spans, with_m
 from keras_bert_impl.tasks.tagging import WordTagging
 
 from ...corpus.wording import counted
-from ..answers import tagging_answer
+from ..answers import is_finite, not_finite_note, tagging_answer
 from ..data.labels import describe_counts
 from ..metrics.classification import calibration_error, confusion, reliability
 from ..metrics.tagging import score_tags
@@ -53,36 +53,46 @@ def evaluate_tags(tagging: WordTagging, examples: Sequence[TaggedSentence], *, b
         "sentences_in_windows": sum(sentence.windows > 1 for sentence in tagged),
         "cut_words": sum(sentence.cut_words for sentence in tagged),
     }
+    answers = [tagging_answer(sentence) for sentence in tagged]
+    not_finite = sum(not is_finite(answer) for answer in answers)
     predictions = [
         {
             **({} if example.id is None else {"id": example.id}),
-            **tagging_answer(sentence),
+            **answer,
             "right": right_tags,
             "correct": right_tags == given_tags,
         }
-        for example, sentence, right_tags, given_tags in zip(examples, tagged, right, given, strict=True)
+        for example, answer, right_tags, given_tags in zip(examples, answers, right, given, strict=True)
     ]
     all_right, all_given = list(itertools.chain(*right)), list(itertools.chain(*given))
     pictures = {"confusion": confusion(all_right, all_given, known), "reliability": curve}
-    return Evaluation(metrics, predictions, _warnings(all_right, all_given, known), pictures)
+    odd = _unknown_tags(right, known)
+    odd += [not_finite_note(not_finite, "sentence")] if not_finite else _collapse(all_right, all_given)
+    return Evaluation(metrics, predictions, odd, pictures)
 
 
-def _warnings(right: Sequence[str], given: Sequence[str], known: Sequence[str]) -> list[str]:
-    odd = []
-    unknown = Counter(tag for tag in right if tag not in known)
-    if unknown:
-        named = describe_counts(dict(unknown.most_common(_NAMED_TAGS)), len(right))
-        more = f" and {counted(len(unknown) - _NAMED_TAGS, 'further tag')}" if len(unknown) > _NAMED_TAGS else ""
-        odd.append(
-            f"{counted(unknown.total(), 'tag')} of these examples {'is' if unknown.total() == 1 else 'are'} not of the "
-            f"model's, which were found in its training data: {named}{more}. The words are tagged and counted as wrong."
-        )
+def _unknown_tags(right: Tags, known: Sequence[str]) -> list[str]:
+    unknown = Counter(tag for tags in right for tag in tags if tag not in known)
+    if not unknown:
+        return []
+    total, wrong = sum(map(len, right)), unknown.total()
+    named = describe_counts(dict(unknown.most_common(_NAMED_TAGS)), total)
+    more = f" and {counted(len(unknown) - _NAMED_TAGS, 'further tag')}" if len(unknown) > _NAMED_TAGS else ""
+    return [
+        f"{counted(len(unknown), 'tag')} of these examples {'is' if len(unknown) == 1 else 'are'} not of the model's, "
+        f"which were found in its training data: {named}{more}. {counted(wrong, 'word')} with "
+        f"{'it' if len(unknown) == 1 else 'them'} {'is' if wrong == 1 else 'are'} tagged and counted as wrong."
+    ]
+
+
+def _collapse(right: Sequence[str], given: Sequence[str]) -> list[str]:
     if len(set(given)) == 1 < len(set(right)):
-        odd.append(
+        return [
             f"The model gives {given[0]!r} for all {counted(len(given), 'word')}: it has collapsed, or not learned "
-            "yet. More epochs, another learning rate, another seed or `class_weights` balanced may help."
-        )
-    return odd
+            "yet. More epochs, another learning rate (small models often need 1e-4 or 3e-4), another seed or "
+            "`class_weights` balanced may help."
+        ]
+    return []
 
 
 def _comparable(

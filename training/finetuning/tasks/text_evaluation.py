@@ -10,8 +10,8 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.classification import TextClassification, TextPrediction
 from keras_bert_impl.tasks.examples import TextExample
 
-from ...corpus.wording import counted
-from ..answers import text_answer
+from ...corpus.wording import counted, shown
+from ..answers import is_finite, not_finite_note, text_answer
 from ..data.labels import label_order
 from ..metrics.classification import (
     calibration_error,
@@ -49,9 +49,12 @@ def evaluate_texts(
     given = answers([example.text for example in examples], pairs, batch_size=batch_size, long_texts=long_texts)
     compare = {"classification": _compare_classes, "multilabel": _compare_labels, "regression": _compare_numbers}
     metrics, correct, odd, pictures = compare[answers.settings.task](answers, examples, given)
+    fields = [text_answer(one) for one in given]
+    if not_finite := sum(not is_finite(answer) for answer in fields):
+        odd.append(not_finite_note(not_finite, "example"))
     predictions = [
-        {**_content(example), **text_answer(one), "right": _plain(example.label)}
-        for example, one in zip(examples, given, strict=True)
+        {**_content(example), **answer, "right": _plain(example.label)}
+        for example, answer in zip(examples, fields, strict=True)
     ]
     for prediction, is_right in zip(predictions, correct, strict=False):  # a number is never quite right
         prediction["correct"] = is_right
@@ -74,8 +77,8 @@ def _compare_classes(
         "cross_entropy": float(-np.mean(np.log(np.maximum(known, 1e-12)))) if known else None,
         "calibration_error": calibration_error(curve),
     }
-    odd = _unknown_labels(answers, right)
-    if len(set(labels)) == 1 and len(set(right)) > 1:
+    odd = _unknown_labels(answers, [(name,) for name in right])
+    if len(set(labels)) == 1 and len(set(right)) > 1 and is_finite(probabilities):
         odd.append(_collapsed(f"{labels[0]!r}", len(labels)))
     return metrics, correct, odd, {"confusion": confusion(right, labels, answers.labels), "reliability": curve}
 
@@ -95,8 +98,12 @@ def _compare_labels(
         ]
     )
     metrics = {**multilabel_metrics(right, labels, answers.labels), "calibration_error": calibration_error(curve)}
-    odd = _unknown_labels(answers, [name for row in right for name in row])
-    if len(set(labels)) == 1 and len(set(map(frozenset, right))) > 1:
+    odd = _unknown_labels(answers, right)
+    if (
+        len(set(labels)) == 1
+        and len(set(map(frozenset, right))) > 1
+        and is_finite([one.probabilities for one in given])
+    ):
         odd.append(_collapsed(listed(labels[0]) or "no label", len(labels)))
     return metrics, correct, odd, {"reliability": curve}
 
@@ -106,26 +113,28 @@ def _compare_numbers(
 ) -> _Compared:
     right, numbers = numbers_of(examples), [float(one.label) for one in given]  # type: ignore[arg-type]
     odd = []
-    if len(set(right)) > 1 and np.ptp(numbers) < 0.01 * np.ptp(right):
+    if is_finite(numbers) and len(set(right)) > 1 and np.ptp(numbers) < 0.01 * np.ptp(right):
         odd.append(_collapsed(f"nearly the same number ({np.mean(numbers):.4g})", len(numbers)))
     return number_metrics(right, numbers), [], odd, {}
 
 
-def _unknown_labels(answers: TextClassification, right: Sequence[str]) -> list[str]:
-    unknown = Counter(name for name in right if name not in answers.labels)
+def _unknown_labels(answers: TextClassification, right: Sequence[Sequence[str]]) -> list[str]:
+    unknown = Counter(name for names in right for name in names if name not in answers.labels)
     if not unknown:
         return []
+    rows = sum(any(name in unknown for name in names) for names in right)
     named = listed([f"{name!r} ({unknown[name]:,})" for name in sorted(unknown, key=label_order)])
     return [
-        f"{counted(unknown.total(), 'label')} of these examples {'is' if unknown.total() == 1 else 'are'} not of the "
-        f"model's, which were found in its training data: {named}. The examples are predicted and counted as wrong."
+        f"{counted(len(unknown), 'label')} of these examples {'is' if len(unknown) == 1 else 'are'} not of the "
+        f"model's, which were found in its training data: {named}. {counted(rows, 'example')} with "
+        f"{'it' if len(unknown) == 1 else 'them'} {'is' if rows == 1 else 'are'} predicted and counted as wrong."
     ]
 
 
 def _collapsed(what: str, count: int) -> str:
     return (
         f"The model gives {what} for all {counted(count, 'example')}: it has collapsed, or not learned yet. "
-        "Another seed, a smaller learning rate or more epochs may help."
+        "More epochs, another learning rate (small models often need 1e-4 or 3e-4) or another seed may help."
     )
 
 
@@ -151,4 +160,4 @@ def numbers_of(examples: Sequence[TextExample]) -> list[float]:
 def listed(names: Sequence[str]) -> str:
     """Returns the first names, and how many more there are."""
     more = len(names) - _NAMED_LABELS
-    return ", ".join(names[:_NAMED_LABELS]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(shown, names[:_NAMED_LABELS])) + (f" and {more:,} more" if more > 0 else "")

@@ -156,7 +156,7 @@ def test_tags_of_other_schemes_become_iob2_and_it_is_said(read: Reader):
 
 def test_a_sequence_that_starts_with_i_is_mended_and_said(read: Reader):
     assert read("a I-X\nb I-X\n\nc B-X\nd O\n\ne B-X\n")[0][1] == ("B-X", "I-X")
-    assert read.said[-1] == "Tags of `train`: IOB2, 3 spans; 1 span that started with I now start with B."
+    assert read.said[-1] == "Tags of `train`: IOB2, 3 spans; 1 span that started with I now starts with B."
 
 
 def test_the_scheme_is_that_of_all_files_together(tmp_path: Path):
@@ -186,3 +186,27 @@ def test_what_was_written_is_read(sentences, separator, end, blank, tmp_path_fac
     lines = [line for sentence in sentences for line in (*(f"{w}{separator}{t}" for w, t in sentence), blank)]
     found = read(end.join(lines), "round.conll", header="no")
     assert found == [(tuple(w for w, _ in s), tuple(t for _, t in s)) for s in sentences]
+
+
+@pytest.mark.parametrize(
+    ("content", "received"),
+    [
+        ("text\tlabel\na fine film\tgood\n", r"columns text, label in '.*a\.tsv'"),
+        ("ID\tsentence\tlabel\n1\ta fine film\tgood\n", r"columns ID, sentence, label in "),
+        ("a fine film\tgood\ndull\tbad\na bad play\tbad\n", r"'a fine film' as a word in '.*a\.tsv', line 1"),
+    ],
+)
+def test_a_table_of_texts_is_not_taken_for_words(content: str, received: str, read: Reader):
+    with pytest.raises(InputError, match=rf"looks like a table of texts, .*\. Received: {received}"):
+        read(content, "a.tsv")
+
+
+def test_words_with_blanks_among_others_are_words(read: Reader):
+    assert read("10 000\tO\nfilms\tO\n\n1 000\tO\n2 000\tO\n", "a.tsv")[0] == (("10 000", "films"), ("O", "O"))
+
+
+def test_a_long_file_without_a_blank_line_is_told(read: Reader):
+    read("a\tO\n" * 300)
+    assert read.says("has no blank line between its 300 words, so they are taken as one sentence")
+    read("a\tO\n" * 300 + "\na\tO\n", "b.conll")
+    assert not any("b.conll has no blank line" in line for line in read.said)

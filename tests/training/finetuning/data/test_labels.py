@@ -16,6 +16,15 @@ def label(value: object, kind: str = "classification", separator: str = ","):
     return label_of_value(value, kind, separator, "train", "a.tsv:3")
 
 
+class NAType:
+    """As the missing value of pandas: neither equal to anything nor unequal."""
+
+    def __ne__(self, other: object) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = None
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(" pos ", "pos"), (1, "1"), (0, "0"), (True, "true"), (False, "false"), (1.5, "1.5"), ("001", "001")],
@@ -24,7 +33,7 @@ def test_a_class_is_text_numbers_and_truth_values_as_json_writes_them(value: obj
     assert label(value) == expected
 
 
-@pytest.mark.parametrize("value", [None, "", "  ", float("nan")])
+@pytest.mark.parametrize("value", [None, "", "  ", float("nan"), NAType()])
 def test_a_missing_class_is_named_with_its_place(value: object):
     with pytest.raises(InputError, match=r"`train` must have a label in every row\. Received: none in a\.tsv:3$"):
         label(value)
@@ -68,17 +77,23 @@ def test_a_number_is_read(value: object, expected: float):
     assert label(value, "regression") == expected
 
 
-@pytest.mark.parametrize("value", ["high", "nan", "inf", "-inf", "1e999", "3,5", "1_000", True, [1.0], float("nan")])
+@pytest.mark.parametrize(
+    "value", ["high", "nan", "inf", "-inf", "1e999", "3,5", "４.５", "٣", "1_000", True, [1.0], float("nan")]
+)
 def test_what_is_no_finite_number_is_refused_with_its_place(value: object):
     message = r"`train` must have finite numbers as labels\. Received: .* in a\.tsv:3$"
     with pytest.raises(InputError, match=message):
         label(value, "regression")
 
 
-@pytest.mark.parametrize("value", [None, "", " "])
+@pytest.mark.parametrize("value", [None, "", " ", NAType()])
 def test_a_missing_number_is_said_to_be(value: object):
     with pytest.raises(InputError, match=r"must have a label in every row\. Received: none in a\.tsv:3$"):
         label(value, "regression")
+
+
+def test_names_that_cannot_be_printed_are_escaped_where_they_are_said():
+    assert describe_counts({"a\nb": 1, "\x1b[2J": 3}) == r"a\nb: 1 (25%), \x1b[2J: 3 (75%)"
 
 
 def test_labels_are_counted_in_order_numbers_by_size():

@@ -185,7 +185,7 @@ def test_questions_are_taken_from_lists_and_data_sets():
         ((Answer("Bonn", 3),), False),
         ((), True),
     ]
-    assert said == ["`train`: 1 answer with a wrong start, moved to the only place with their text."]
+    assert said == ["`train`: 1 answer with a wrong start, moved to the only place with its text."]
     row = {"id": "a", "question": "q", "context": "In 1973.", "answers": {"text": ["1973"], "answer_start": [3]}}
     assert to_questions([row]) == [Question("q", "In 1973.", (Answer("1973", 3),), False, "a", "`train` number 1")]
     assert to_questions([{"question": "q", "context": "c"}], labelled=False)[0].answers == ()
@@ -197,3 +197,11 @@ def test_questions_need_their_contexts():
         to_questions(["q"])
     with pytest.raises(InputError, match=r"`contexts` must be a column of the rows\. Received: a list beside rows"):
         to_questions([{"question": "q"}], ["c"])
+
+
+def test_sets_of_labels_and_arrays_within_answers_will_do():
+    examples = to_text_examples(["a", "b"], [{"y", "x"}, set()], kind="multilabel")
+    assert [example.label for example in examples] == [("x", "y"), ()]
+    answers = [{"text": np.array(["b"]), "answer_start": np.array([2])}]
+    (question,) = to_questions(["what ?"], ["a b c"], answers)
+    assert question.answers == (Answer("b", 2),)

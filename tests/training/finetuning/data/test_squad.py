@@ -76,23 +76,24 @@ def test_questions_without_an_answer_are_impossible(read: Reader):
     plausible = [{"text": "1973", "answer_start": 3}]
     found = read(
         squad(
-            qa(is_impossible=True, plausible_answers=plausible),
+            qa(("1973", 3), ("café", 22), is_impossible=True, plausible_answers=plausible),
             qa(("1973", 3), is_impossible=False, id="8"),
             qa(id="9"),
         )
     )
     assert [(question.impossible, len(question.answers)) for question in found] == [(True, 0), (False, 1), (True, 0)]
     assert read.says("3 questions, 2 of them without an answer.")
+    assert read.says("left out 2 answers of questions that `is_impossible` says have none.")
 
 
 @pytest.mark.parametrize(
     ("answer", "place", "said"),
     [
-        (("café", 3), 22, "1 answer with a wrong start, moved to the only place with their text."),
-        (("café", -5), 22, "1 answer with a wrong start, moved to the only place with their text."),
-        (("café", 10_000), 22, "1 answer with a wrong start, moved to the only place with their text."),
-        (("1973", 33), 40, "1 answer with a wrong start, moved to the nearest of several places with their text."),
-        (("1973", 5), 3, "1 answer with a wrong start, moved to the nearest of several places with their text."),
+        (("café", 3), 22, "1 answer with a wrong start, moved to the only place with its text."),
+        (("café", -5), 22, "1 answer with a wrong start, moved to the only place with its text."),
+        (("café", 10_000), 22, "1 answer with a wrong start, moved to the only place with its text."),
+        (("1973", 33), 40, "1 answer with a wrong start, moved to the nearest of several places with its text."),
+        (("1973", 5), 3, "1 answer with a wrong start, moved to the nearest of several places with its text."),
         (("1973", None), 3, "1 answer without a start, taken at the first of several places."),
         (("café", None), 22, ""),
         (("1973", "3"), 3, ""),
@@ -107,7 +108,7 @@ def test_an_answer_is_brought_to_its_place(answer: tuple[str, Any], place: int, 
 
 def test_blanks_around_an_answer_are_taken_off(read: Reader):
     assert read(squad(qa((" café ", 21))))[0].answers == (Answer("café", 22),)
-    assert read.says("1 answer with blanks around them, which were taken off.")
+    assert read.says("1 answer with blanks around it, which were taken off.")
     assert read(squad(qa((" café", 3))))[0].answers == (Answer("café", 22),)
 
 
@@ -136,7 +137,12 @@ def test_answers_may_be_left_alone(read: Reader):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"data": [', r"`train` must be JSON\. Received: '.*a\.json' \(line 1: "),
+        ('{"data": [', r"`train` must be JSON\. Received: '.*a\.json', which is not \(line 1: "),
+        (
+            squad(qa(id="\ud800")),
+            r"`train` must hold whole characters\. Received: .*qas\[0\], which has half a surrogate",
+        ),
+        (squad(qa(("\udfff", 0))), r"`train` must hold whole characters\. Received: .*qas\[0\], which has half a surr"),
         ('{"data": [{}]}', r"`train` must be JSON as SQuAD has it: .*, in which data\[0\]\.paragraphs is not a list$"),
         ('[{"question": "?"}]', r"must be JSON as SQuAD has it: .*, in which data is not a list$"),
         (squad({"answers": []}), r"in which data\[0\]\.paragraphs\[0\]\.qas\[0\]\.question is not text$"),

@@ -130,6 +130,11 @@ def test_a_table_without_known_names_shows_its_columns(read: Reader):
         read("gj04\t1\t\tA sentence.\n")
 
 
+def test_samples_of_columns_are_cut_within_their_quotation_marks(read: Reader):
+    with pytest.raises(InputError, match=r" 1 \('gj04'\), 2 \('a{28}…'\)$"):
+        read(f"gj04\t{'a' * 40}\n")
+
+
 def test_columns_may_be_called_by_number(read: Reader):
     content = "gj04\t1\t\tgood\ncj99\t0\t*\tbad\n"
     assert read.texts(content, text_column="4", label_column="2") == TWO
@@ -160,18 +165,28 @@ def test_the_second_text_may_be_left_out(read: Reader):
     assert read(content, text_column="sentence1")[0].text_pair == "y"
     assert read(content, text_column="sentence1", text_pair_column="")[0].text_pair is None
     assert read(content, text_column="sentence1", pair=False)[0].text_pair is None
-    with pytest.raises(InputError, match=r"`text_column` must name the column of the text\. Received: none; "):
+    with pytest.raises(InputError, match=r"`text_column` must name the column of the text, since .*Received: a pair, "):
         read(content, pair=False)
 
 
 def test_pairs_that_are_needed_are_asked_for(read: Reader):
-    with pytest.raises(InputError, match=r"`text_column` must name the column of the text\. Received: none; "):
+    message = (
+        r"`text_pair_column` must name the column of the second text, since the model takes pairs .*Received: none"
+    )
+    with pytest.raises(InputError, match=message):
         read("text\tlabel\nx\t1\n", pair=True)
-    with pytest.raises(
-        InputError, match=r"`text_pair_column` must name the column of the second text\. Received: none"
-    ):
+    with pytest.raises(InputError, match=message):
         read("text\tlabel\nx\t1\n", pair=True, text_column="text")
     assert read("text\tlabel\tother\nx\t1\ty\n", text_pair_column="other")[0].text_pair == "y"
+
+
+def test_a_pair_that_is_not_wanted_is_named(read: Reader):
+    message = (
+        r"`text_column` must name the column of the text, since the model takes single texts\. "
+        r"Received: a pair, 'sentence1' with 'sentence2'; "
+    )
+    with pytest.raises(InputError, match=message):
+        read("sentence1\tsentence2\tlabel\nx\ty\t1\n", pair=False)
 
 
 def test_own_names_are_not_needed(read: Reader):
@@ -236,6 +251,15 @@ def test_the_delimiter_of_csv_is_the_one_that_all_rows_have(read: Reader):
         ("bad, poor, worse", "0"),
     ]
     assert read.texts("text\tlabel\nbad, poor\t0\n", "a.csv") == [("bad, poor", "0")]
+    # Where two divide all rows, the suffix decides, and the other one is said.
+    assert read.texts("good, fine;1\nbad, poor;0\n", "a.csv", text_column="2", label_column="1") == [
+        ("fine;1".rjust(7), "good"),
+        ("poor;0".rjust(7), "bad"),
+    ]
+    read.said = read.said[-1:]
+    assert read.says("between commas, in quotation marks where needed (semicolons would fit as well: `delimiter` says")
+    assert read.texts("id,text,label\n1,good,1;\n2;bad,0,x\n", "a.csv")[0] == ("good", "1;")
+    assert not any("would fit" in line for line in read.said[1:])
     assert read.texts("text^label\nbad\t0^0\n", "a.csv", delimiter="^") == [("bad\t0", "0")]
 
 
@@ -529,3 +553,27 @@ def test_tsv_without_quotation_is_read_as_it_stands(rows, tmp_path_factory):
     quoted = [text for text, _ in rows if text[:1] == '"' == text[-1:] and '""' in text[1:-1]]
     if not quoted:
         assert read.texts(content, "round.tsv") == rows
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"id": "a\\ud800", "text": "b", "label": "c"}',
+        '{"text": "b", "label": "c\\udfff"}',
+        '{"text": "b\\ud800", "label": "c"}',
+    ],
+)
+def test_half_a_character_is_named_by_its_line_wherever_it_counts(row: str, read: Reader):
+    with pytest.raises(
+        InputError, match=r"`train` must hold whole characters\. Received: .*a\.jsonl:2, which has half a surrogate"
+    ):
+        read('{"id": "😀", "text": "\\ud83d\\ude00", "label": "c"}\n' + row + "\n", "a.jsonl")
+
+
+@pytest.mark.parametrize("extra", ['"c\\ud800"', '[{"d": "\\ud800"}]', '{"\\ud800": 1}'])
+def test_half_a_character_in_a_column_that_is_copied_is_refused(extra: str, read: Reader, tmp_path: Path):
+    content = '{"text": "a", "label": "c"}\n{"text": "b", "label": "c", "extra": ' + extra + "}\n"
+    assert len(read(content, "a.jsonl")) == 2  # In training it is not looked at.
+    rows = stream(written(tmp_path, "a.jsonl", content))
+    with pytest.raises(InputError, match=r"`input` must hold whole characters\. Received: .*a\.jsonl:2, which has hal"):
+        list(rows[0] if isinstance(rows, tuple) else rows)

@@ -63,11 +63,24 @@ def test_an_encoding_that_is_given_is_taken(encoding: str, tmp_path: Path):
 def test_other_bytes_are_refused_with_their_line_and_a_guess(tmp_path: Path):
     german = "Das Frühstück war schön, die Räume nicht.\nÜber die Größe läßt sich streiten.\n"
     path = written(tmp_path, "a.tsv", b"first\r\n" + german.encode("cp1252"))
-    message = (
-        r"`train` must be UTF-8 text\. Received: '.*a\.tsv', which is not in line 2; it may be `encoding` cp125\d$"
-    )
+    message = r"`train` must be UTF-8 text\. Received: '.*a\.tsv', which is not in line 2; it may be `encoding` cp1252$"
     with pytest.raises(InputError, match=message):
         list(source(path).lines())
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "guess"),
+    [
+        ("text\tlabel\ncafé good\t1\nbad film\t0\n", "latin-1", "may be `encoding` cp1252"),
+        ("text\tlabel\nMuy buena película, el niño\t1\n¿Qué? mañana\t0\n", "cp1252", "may be `encoding` cp1252"),
+        ("Zażółć gęślą jaźń, bardzo dobry film łódź\t1\n", "cp1250", "may be `encoding` cp1250"),
+        ("Очень хороший фильм, всем советую посмотреть\t1\n", "koi8-r", "may be `encoding` koi8-r"),
+        ("非常好的电影，推荐大家看一看\t1\n", "gb18030", "give its `encoding`"),  # as Korean it would read as well
+    ],
+)
+def test_a_guess_is_a_usual_encoding_or_none(text: str, encoding: str, guess: str, tmp_path: Path):
+    with pytest.raises(InputError, match=rf"must be UTF-8 text\. .*; (it )?{guess}$"):
+        list(source(written(tmp_path, "a.tsv", text.encode(encoding))).lines())
 
 
 def test_without_the_library_that_guesses_an_encoding_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -74,7 +74,7 @@ def kernel(model) -> np.ndarray:
 def test_labels_come_from_the_training_data_and_are_said_with_counts(encoder):
     task = task_on(encoder, TRAIN, TRAIN[:1])
     assert task.labels == ("no", "yes")
-    assert task.settings == TaskSettings(task="classification", max_length=64)
+    assert task.settings == TaskSettings(task="classification", max_length=64, pair=False)
     assert task.said == [
         "train: 4 examples; no: 3 (75%), yes: 1 (25%).",
         "dev: 1 example; yes: 1 (100%).",
@@ -219,6 +219,14 @@ def test_what_nothing_can_be_learned_from_is_refused(encoder):
     pair = [TextExample("good", text_pair="bad", label=name) for name in "ab"]
     with pytest.raises(InputError, match=r"`dev` must have pairs of texts, as `train` has\. Received: 1 text alone"):
         task_on(encoder, pair, [TextExample("good", label="a")])
+    alone = [TextExample("good", label="a", place="t:1"), TextExample("bad", label="b", place="t:2")]
+    paired = [TextExample("good", text_pair="bad", label="b", place="d:3")]
+    with pytest.raises(InputError, match=r"`dev` must have texts alone, as `train` has\. Received: 1 pair, .* d:3"):
+        task_on(encoder, alone, paired)
+    with pytest.raises(InputError, match=r"`train` must have texts alone, or none\. Received: 1 pair, the first d:3"):
+        task_on(encoder, alone + paired)
+    with pytest.raises(InputError, match=r"`train` must have pairs of texts, or none\. Received: 2 texts alone, .*:1"):
+        task_on(encoder, paired + alone)
     with pytest.raises(InputError, match=r"`max_length` must be at most 64, the positions of the model\. Received"):
         task_on(encoder, TRAIN, max_length=65)
     three = [TextExample("good", label=name) for name in "abc"]
@@ -267,9 +275,29 @@ def test_unknown_labels_are_explained_and_every_row_is_predicted(answers):
     evaluation = evaluate_texts(answers, examples)
     assert evaluation.warnings == [
         "2 labels of these examples are not of the model's, which were found in its training data: '3' (1), "
-        "'perhaps' (1). The examples are predicted and counted as wrong."
+        "'perhaps' (1). 2 examples with them are predicted and counted as wrong."
     ]
     assert len(evaluation.predictions) == 9 and evaluation.metrics["accuracy"] == pytest.approx(7 / 9)
+
+
+def test_unknown_labels_and_their_examples_are_counted_apart(answers):
+    warning = evaluate_texts(answers, [TextExample(text, label="perhaps") for text in TEXTS[:3]]).warnings[0]
+    assert warning == (
+        "1 label of these examples is not of the model's, which were found in its training data: 'perhaps' (3). "
+        "3 examples with it are predicted and counted as wrong."
+    )
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel"])
+def test_a_model_whose_outputs_are_not_finite_is_not_said_to_have_collapsed(kind, answers, monkeypatch):
+    asked = answers if kind == "classification" else in_task(answers, kind)
+    labels = {"classification": ["no", "yes"], "multilabel": [("no",), ("yes",)]}[kind]
+    outputs = type(asked).outputs
+    monkeypatch.setattr(type(asked), "outputs", lambda self, *given: [row * np.nan for row in outputs(self, *given)])
+    evaluation = evaluate_texts(asked, [TextExample("nice", label=label) for label in labels])
+    assert [line.partition(":")[0] for line in evaluation.warnings] == [
+        "The model gave numbers that are not finite for 2 examples"
+    ]
 
 
 def test_a_model_that_gives_one_label_alone_is_warned_of(answers):
@@ -277,8 +305,8 @@ def test_a_model_that_gives_one_label_alone_is_warned_of(answers):
     other = "no" if one.label == "yes" else "yes"
     evaluation = evaluate_texts(answers, [TextExample("good film", label=name) for name in (one.label, other, other)])
     assert evaluation.warnings == [
-        f"The model gives '{one.label}' for all 3 examples: it has collapsed, or not learned yet. Another seed, a "
-        "smaller learning rate or more epochs may help."
+        f"The model gives '{one.label}' for all 3 examples: it has collapsed, or not learned yet. More epochs, "
+        "another learning rate (small models often need 1e-4 or 3e-4) or another seed may help."
     ]
 
 
@@ -311,3 +339,13 @@ def test_an_evaluation_of_numbers_and_the_task_asks_the_model_it_is_given(encode
 def test_nothing_to_evaluate_is_refused(answers):
     with pytest.raises(InputError, match=r"`examples` must be one or more labelled texts\. Received: none"):
         evaluate_texts(answers, [])
+
+
+@pytest.mark.parametrize(("step", "said"), [(0.25, True), (1, False)])
+def test_fractions_as_names_of_classes_are_told(encoder, step, said):
+    train = [TextExample("good film", label=str(number * step)) for number in range(12)]
+    lines = task_on(encoder, train).said
+    hint = "The labels look like numbers: the task regression learns them as such (--task regression)."
+    assert (hint in lines) is said
+    names = [*train, TextExample("good film", label="none")]
+    assert hint not in task_on(encoder, names).said

@@ -182,7 +182,7 @@ def test_evaluation_compares_words_and_spans(tagger, tagging):
     assert evaluation.predictions[0]["right"][-1] == "B-new" and evaluation.predictions[1]["id"] == "empty"
     assert evaluation.warnings == [
         "1 tag of these examples is not of the model's, which were found in its training data: B-new: 1 (1%). "
-        "The words are tagged and counted as wrong."
+        "1 word with it is tagged and counted as wrong."
     ]
     assert evaluation.pictures["confusion"]["labels"] == [*LABELS, "B-new"]
     assert np.sum(evaluation.pictures["confusion"]["counts"]) == 128
