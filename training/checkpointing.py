@@ -10,14 +10,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.atomic import atomic_directory, to_disk
+from keras_bert_impl.atomic import atomic_directory
 from keras_bert_impl.errors import InputError
 
 from .checkpoint_manifest import DamagedError, Structure, read_manifest, write_manifest
+from .set_aside import set_aside
 
 _NAME = re.compile(r"step_(\d+)")
 _STATE = "state"
-SET_ASIDE = "damaged_"
 
 
 class Checkpoints:
@@ -97,7 +97,7 @@ class Checkpoints:
                 faults[step] = str(error)
                 continue
             for damaged, fault in faults.items():
-                aside = self._set_aside(damaged)
+                aside = set_aside(self.path(damaged))
                 say(
                     f"Checkpoint of step {damaged} cannot be used ({fault}); going on from step {step}. "
                     f"It is kept as {str(aside)!r}."
@@ -142,13 +142,6 @@ class Checkpoints:
             self._state.read(str(path / _STATE)).assert_consumed()
         except Exception as error:  # TensorFlow has a different error for everything that a device may do
             raise DamagedError(f"{_STATE} cannot be read: {str(error).splitlines()[0]}") from error
-
-    def _set_aside(self, step: int) -> Path:
-        path = self.path(step)
-        names = (f"{SET_ASIDE}{path.name}{suffix}" for suffix in ("", *(f".{number}" for number in range(2, 1000))))
-        aside = path.rename(next(self.directory / name for name in names if not (self.directory / name).exists()))
-        to_disk(self.directory)
-        return aside
 
 
 def saved_steps(directory: Path) -> list[int]:

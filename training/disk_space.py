@@ -10,9 +10,9 @@ from pathlib import Path
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 
-from .checkpointing import SET_ASIDE
 from .configs import PretrainConfig
 from .corpus.wording import size_in_words
+from .set_aside import SET_ASIDE
 
 TOO_LARGE = "a file larger than the system lets this process write (`ulimit -f`) or the disk can hold"
 

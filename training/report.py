@@ -1,6 +1,5 @@
 """The report of a run: one HTML file that needs nothing beside it."""
 
-import importlib.util
 import io
 import itertools
 import statistics
@@ -8,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_bert_impl.atomic import atomic_file
-
 from .configs import PretrainConfig
 from .held_out import perplexity
 from .phases import Phase
+from .report_page import draw_curve, picture_style, plain_axes, svg_text, why_no_report, write_page
 from .sicknesses import label_entropy
 from .throughput import RATES
 
@@ -56,18 +54,14 @@ def write_report(
         phases: of the run.
         sicknesses: what the run was warned of, with the steps.
     """
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
-    if missing:
-        return f"No report: it needs the extra `report` ({' and '.join(missing)} not installed)."
-    import jinja2
-
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).from_string(
-        _TEMPLATE.read_text(encoding="utf-8")
-    )
+    if missing := why_no_report():
+        return missing
     records = metrics["held_out"]
     # Without next-sentence prediction there are no figures of it.
     columns = [title for title, (name, _) in _COLUMNS.items() if all(name in record for record in records.values())]
-    html = template.render(
+    return write_page(
+        path,
+        _TEMPLATE,
         title=f"Pretraining {config.run}",
         summary=_summary(config, lines, metrics),
         sicknesses=sicknesses,
@@ -79,9 +73,6 @@ def write_report(
         curves=draw_curves(lines),
         settings=list(_settings(config)),
     )
-    with atomic_file(path) as file:
-        file.write(html)
-    return f"Report: {path}"
 
 
 def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
@@ -91,16 +82,13 @@ def draw_curves(lines: Sequence[dict[str, Any]], form: str = "svg") -> Any:
         lines: of `metrics.jsonl`.
         form: `"svg"` for the picture as text, `"png"` for bytes.
     """
-    import matplotlib
-
-    stream = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none", "font.size": 9}):
+    with picture_style():
         figure = curves_figure(lines)
-        figure.savefig(stream, format=form, dpi=80, metadata={"Date": None} if form == "svg" else None)
-    if form != "svg":
+        if form == "svg":
+            return svg_text(figure)
+        stream = io.BytesIO()
+        figure.savefig(stream, format=form, dpi=80)
         return stream.getvalue()
-    text = stream.getvalue().decode("utf-8")
-    return text[text.index("<svg") :]
 
 
 def curves_figure(lines: Sequence[dict[str, Any]]) -> Any:
@@ -163,20 +151,17 @@ def _draw(
     plateau: str = "",
     plateau_of: Callable[[dict[str, Any]], float | None] = lambda line: None,
 ) -> None:
-    axes.set_title(title, loc="left")
     if name == "mlm_perplexity":  # It begins at the size of the vocabulary.
         axes.set_yscale("log")
-    axes.grid(alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    plain_axes(axes, title)
     for first, second in itertools.pairwise(lines):
         if first["phase"] != second["phase"]:
             axes.axvline(first["step"], color="#bbbbc4", linewidth=0.8)
     for phase in sorted({line["phase"] for line in lines}):
         in_phase = [line for line in lines if line["phase"] == phase]
         once = phase == lines[0]["phase"]
-        _curve(axes, in_phase, name, color=_TRAINING, label="training" if once else None)
-        _curve(axes, in_phase, f"held_out_{name}", color=_HELD_OUT, marker="o", label="held out" if once else None)
+        draw_curve(axes, in_phase, name, color=_TRAINING, label="training" if once else None)
+        draw_curve(axes, in_phase, f"held_out_{name}", color=_HELD_OUT, marker="o", label="held out" if once else None)
         if values := [value for line in in_phase if (value := plateau_of(line)) is not None]:
             ends = [in_phase[end]["step"] for end in (0, -1)]
             label = plateau if plateau not in axes.get_legend_handles_labels()[1] else None
@@ -196,12 +181,6 @@ def _draw(
             fontsize="small",
         )
     axes.set_xlabel("step")
-
-
-def _curve(axes: Any, lines: Sequence[dict[str, Any]], name: str, **style: Any) -> None:
-    points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
-    if points:
-        axes.plot(*zip(*points, strict=True), linewidth=1.2, markersize=3.5, **style)
 
 
 def _summary(config: PretrainConfig, lines: Sequence[dict[str, Any]], metrics: dict[str, Any]) -> str:

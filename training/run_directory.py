@@ -17,6 +17,7 @@ from .checkpointing import saved_steps
 from .configs import PretrainConfig
 from .finite_values import finite_or_none
 from .metrics_log import MetricsLog
+from .set_aside import set_aside
 
 # May differ when a run goes on: where things lie, how the work is laid out, what is kept and shown.
 _FREE = {
@@ -130,8 +131,7 @@ class RunDirectory:
         try:
             check_model_target(self.model)
         except InputError:
-            names = (f"damaged_model{suffix}" for suffix in ("", *(f".{number}" for number in range(2, 1000))))
-            return self.model.rename(next(self.path / name for name in names if not (self.path / name).exists()))
+            return set_aside(self.model)
         return None
 
     def note_checkpoint(self) -> None:

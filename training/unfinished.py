@@ -16,8 +16,6 @@ goes on from it, another one is refused. Where anything else lies in its place, 
 import contextlib
 import json
 import os
-import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,14 +28,9 @@ from .examples.block_records import read_counts, read_record, to_plain, write_re
 from .examples.block_worker import BlockCounts
 from .examples.worker_pool import StoppedError
 from .output_errors import writing
-from .output_lock import LOCK, lock_folder
+from .output_lock import COMMAND, LOCK, PARTIAL, clear, empty, folder_beside, lock_folder, take_away
 
-_COMMAND = "command.json"
 _FINISHED, _DATA, _RECORDS = "finished", "data", "records"
-# What a kill leaves of a file that was being written; see `atomic`.
-_PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
-# The workers of a process that was killed let go of the lock in moments.
-_PATIENCE = 1.0
 
 
 class Unfinished:
@@ -70,7 +63,7 @@ class Unfinished:
         if not (finished := self.finished):
             return
         try:
-            before = json.loads((self._folder / _COMMAND).read_text(encoding="utf-8"))
+            before = json.loads((self._folder / COMMAND).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             before = None
         for name, value in facts.items():
@@ -86,12 +79,12 @@ class Unfinished:
         """Notes what the result depends on; with other finished parts there it raises what `check` does."""
         self.check(facts)
         if not self.finished:
-            self._empty()
+            empty(self._folder, first=_FINISHED)
         for folder in (self._finished, self.data, self.records):
             folder.mkdir(exist_ok=True)
-            for path in [path for path in folder.rglob("*") if _PARTIAL.fullmatch(path.name)]:
-                _take_away(path)
-        with atomic_file(self._folder / _COMMAND) as file:
+            for path in [path for path in folder.rglob("*") if PARTIAL.fullmatch(path.name)]:
+                take_away(path)
+        with atomic_file(self._folder / COMMAND) as file:
             json.dump(facts, file)
         self.begun = True
 
@@ -106,7 +99,7 @@ class Unfinished:
             counts = read_counts(path, self._folder)
             if counts is None:
                 with writing():
-                    _take_away(path)
+                    take_away(path)
             else:
                 yield counts
 
@@ -140,23 +133,15 @@ class Unfinished:
         self.clear()
 
     def clear(self) -> None:
-        """Takes everything away, the lock last, by which others know whose the directory is."""
-        with contextlib.suppress(OSError):
-            self._empty()
-            (self._folder / LOCK).unlink()
-            self._folder.rmdir()
+        """Takes everything away."""
+        # Without their records, what a kill in the middle leaves is not taken for finished.
+        clear(self._folder, first=_FINISHED)
 
     def what_is_kept(self) -> str:
         """Returns a clause on what a next time finds."""
         if not (finished := self.finished):
             return "nothing was left behind"
         return f"{counted(finished, 'finished part')} kept in {str(self._folder)!r}, where the same command goes on"
-
-    def _empty(self) -> None:
-        # Without their records, what a kill in the middle leaves is not taken for finished.
-        for path in sorted(self._folder.iterdir(), key=lambda path: path.name != _FINISHED):
-            if path.name != LOCK:
-                _take_away(path)
 
 
 @contextlib.contextmanager
@@ -175,9 +160,9 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
             unfinished parts is something else.
     """
     target = followed(path).absolute()
-    folder = target.parent / f".{target.name}.unfinished"
+    folder = folder_beside(target)
     with new_parents(target):
-        lock = lock_folder(folder, path, _foreign, patience=_PATIENCE)
+        lock = lock_folder(folder, path, _is_ours)
         unfinished = Unfinished(target, folder, lock)
         try:
             check_new_directory(path, "output")  # Once more: another process may have completed it just now.
@@ -191,32 +176,12 @@ def unfinished_output(path: str | os.PathLike[str]) -> Iterator[Unfinished]:
             os.close(lock)
 
 
-def _foreign(folder: Path) -> Path | None:
-    """Returns what is there and was not made here, if anything: the directory itself or something in it."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        return folder
-    try:
-        entries = sorted(folder.iterdir())
-    except FileNotFoundError:
-        return None
-    if entries and not {_COMMAND, LOCK} & {path.name for path in entries}:
-        return folder
-    return next((path for path in entries if not _is_ours(path)), None)
-
-
 def _is_ours(path: Path) -> bool:
     if path.is_symlink():
         return False
     if path.name in (_FINISHED, _DATA, _RECORDS):
         return not path.is_file()
-    return (path.name in (_COMMAND, LOCK) or _PARTIAL.fullmatch(path.name) is not None) and not path.is_dir()
-
-
-def _take_away(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    return (path.name in (COMMAND, LOCK) or PARTIAL.fullmatch(path.name) is not None) and not path.is_dir()
 
 
 def _difference(name: str, facts: Any, now: Any) -> str:

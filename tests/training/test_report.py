@@ -136,7 +136,7 @@ def test_curves_can_be_drawn_as_a_picture():
 
 
 def test_without_the_extra_it_says_so_and_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(report.importlib.util, "find_spec", lambda name: None if name == "jinja2" else importlib)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else importlib)
     sentence = write_report(tmp_path / "report.html", small_config("d", "r"), LINES, {}, [])
     assert sentence == "No report: it needs the extra `report` (jinja2 not installed)."
     assert list(tmp_path.iterdir()) == []

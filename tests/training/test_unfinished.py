@@ -15,7 +15,6 @@ import pytest
 from toy_data import toy_config
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.training import unfinished
 from keras_bert_impl.training.configs import PrepareConfig
 from keras_bert_impl.training.examples.block_worker import BlockWorker
 from keras_bert_impl.training.prepare import prepare
@@ -169,7 +168,7 @@ def test_a_stop_before_the_first_block_leaves_nothing(tmp_path: Path, monkeypatc
 
 
 def test_two_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished, "_PATIENCE", 0.1)
+    monkeypatch.setattr("keras_bert_impl.training.output_lock.PATIENCE", 0.1)
     config = small_config(tmp_path)
     with unfinished_output(config.output) as other:
         message = r"`output` must not be in use by another process\. Received: '.*data', which one is writing"

@@ -22,7 +22,8 @@ from .dev_split import FEWEST_DEV_EXAMPLES, dev_split
 from .facts import facts_of
 from .grid import run_grid, tell_grid
 from .json_files import read_own_json, write_json
-from .one_run import EVALUATION, HISTORY, MODEL, Bench, words
+from .metric_text import words
+from .one_run import EVALUATION, HISTORY, MODEL, Bench
 from .plan import make_plan
 from .report import write_report
 from .seeds import SeedResults, run_seeds, seed_warnings, tell_seeds

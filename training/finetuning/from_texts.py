@@ -1,10 +1,11 @@
 """Fine-tuning on lists, data frames and Hugging Face data sets: examples in, a model that can be asked out."""
 
 import contextlib
+import functools
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from .data.labels import is_missing
 from .data.python_data import to_questions, to_tagged_sentences, to_text_examples
 from .finetune import Examples, finetune
 from .task import Say
+
+Asked = TypeVar("Asked", TextClassification, WordTagging, QuestionAnswering)
 
 _TEXT_TASKS = ("classification", "multilabel", "regression")
 
@@ -67,15 +70,9 @@ def finetune_texts(
     task = task or _task_of(texts, labels, settings.get("label_column"))
     if task not in _TEXT_TASKS:
         raise InputError(f"`task` must be {', '.join(_TEXT_TASKS[:-1])} or {_TEXT_TASKS[-1]}. Received: task={task!r}")
-    with _place(output) as place:
-        config = _config(task, model, place, settings)
-
-        def examples(argument: str, texts: Any, labels: Any = None, pairs: Any = None) -> list[Any]:
-            return to_text_examples(texts, labels, pairs, kind=task, config=config, argument=argument)
-
-        train = examples("texts", texts, labels, pairs)
-        finetune(config, say, examples=Examples(train, _dev(examples, dev, 3)), temporary=output is None)
-        return TextClassification(place)
+    read = functools.partial(to_text_examples, kind=task)
+    values = (texts, labels, pairs)
+    return _finetuned(TextClassification, task, model, read, "texts", values, dev, output, say, settings)
 
 
 def finetune_sentences(
@@ -106,15 +103,9 @@ def finetune_sentences(
     Raises:
         InputError: as `finetune`.
     """
-    with _place(output) as place:
-        config = _config("tagging", model, place, settings)
-
-        def examples(argument: str, sentences: Any, tags: Any = None) -> list[Any]:
-            return to_tagged_sentences(sentences, tags, config=config, argument=argument, say=say)
-
-        train = examples("sentences", sentences, tags)
-        finetune(config, say, examples=Examples(train, _dev(examples, dev, 2)), temporary=output is None)
-        return WordTagging(place)
+    read = functools.partial(to_tagged_sentences, say=say)
+    values = (sentences, tags)
+    return _finetuned(WordTagging, "tagging", model, read, "sentences", values, dev, output, say, settings)
 
 
 def finetune_questions(
@@ -148,15 +139,30 @@ def finetune_questions(
     Raises:
         InputError: as `finetune`.
     """
+    read = functools.partial(to_questions, say=say)
+    values = (questions, contexts, answers)
+    return _finetuned(QuestionAnswering, "qa", model, read, "questions", values, dev, output, say, settings)
+
+
+def _finetuned(
+    kind: type[Asked],
+    task: str,
+    model: str,
+    read: Callable[..., list[Any]],
+    argument: str,
+    values: tuple[Any, ...],
+    dev: Any,
+    output: str | None,
+    say: Say,
+    settings: dict[str, Any],
+) -> Asked:
+    """Fine-tunes on the values of an argument and those beside it, and returns the model to be asked."""
     with _place(output) as place:
-        config = _config("qa", model, place, settings)
-
-        def examples(argument: str, questions: Any, contexts: Any = None, answers: Any = None) -> list[Any]:
-            return to_questions(questions, contexts, answers, config=config, argument=argument, say=say)
-
-        train = examples("questions", questions, contexts, answers)
-        finetune(config, say, examples=Examples(train, _dev(examples, dev, 3)), temporary=output is None)
-        return QuestionAnswering(place)
+        config = _config(task, model, place, settings)
+        read = functools.partial(read, config=config)
+        train = read(*values, argument=argument)
+        finetune(config, say, examples=Examples(train, _dev(read, dev, len(values))), temporary=output is None)
+        return kind(place)
 
 
 @contextlib.contextmanager
@@ -176,14 +182,14 @@ def _config(task: str, model: str, output: str, settings: dict[str, Any]) -> Fin
     return FinetuneConfig.from_dict({**taken, **settings}, "settings")
 
 
-def _dev(examples: Any, dev: Any, most: int) -> list[Any]:
+def _dev(read: Callable[..., list[Any]], dev: Any, most: int) -> list[Any]:
     if dev is None:
         return []
     if not isinstance(dev, tuple):
-        return examples("dev", dev)
+        return read(dev, argument="dev")
     if not 2 <= len(dev) <= most:
         raise InputError(f"`dev` must be a tuple of 2{f' or {most}' * (most > 2)} lists, or rows. Received: {len(dev)}")
-    return examples("dev", *dev)
+    return read(*dev, argument="dev")
 
 
 def _kept(values: Any, name: str) -> Any:

@@ -3,12 +3,13 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..configs import FinetuneConfig
-from .one_run import Bench, DivergedError, words
+from .metric_text import words
+from .one_run import Bench, DivergedError
 from .seeds import SeedResults, discard, run_seeds
 
 Values = dict[str, Any]
@@ -65,18 +66,22 @@ def tell_grid(points: list[dict[str, Any]], metric: str) -> list[str]:
     names = list(points[0]["values"])
     measured = ["mean", "deviation"] if any(point["deviation"] is not None for point in points) else ["mean"]
     header = [*map(words, names), words(metric), *measured[1:]]
-    ranked = sorted(points, key=lambda point: -math.inf if point["mean"] is None else point["mean"], reverse=True)
     rows = [
         [
             *(f"{point['values'][name]:g}" for name in names),
             *("" if point[name] is None else f"{point[name]:.4f}" for name in measured),
         ]
-        for point in ranked
+        for point in ranked(points)
     ]
     widths = [max(len(cells[i]) for cells in (header, *rows)) for i in range(len(header))]
     return [
         "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in (header, *rows)
     ]
+
+
+def ranked(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the combinations, the best first and those that were given up last."""
+    return sorted(points, key=lambda point: -math.inf if point["mean"] is None else point["mean"], reverse=True)
 
 
 def _summary(found: SeedResults | DivergedError) -> dict[str, Any]:

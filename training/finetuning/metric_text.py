@@ -16,10 +16,10 @@ def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
         metrics: by name, numbers (None where one is not defined) or dicts of numbers, or of dicts of them, by class.
     """
     numbers = {name: value for name, value in metrics.items() if not isinstance(value, Mapping)}
-    lines = [", ".join(f"{_title(name)} {number_text(value)}" for name, value in numbers.items())] if numbers else []
+    lines = [", ".join(f"{words(name)} {number_text(value)}" for name, value in numbers.items())] if numbers else []
     for name, values in metrics.items():
         if isinstance(values, Mapping) and values:
-            lines += [f"{_title(name).capitalize()}:", *_table(values)]
+            lines += [f"{words(name).capitalize()}:", *_table(values)]
     return lines
 
 
@@ -42,7 +42,7 @@ def metric_columns(values: Mapping[str, Any]) -> tuple[list[str], list[tuple[str
     rows = {str(name): value if isinstance(value, Mapping) else {"value": value} for name, value in values.items()}
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     return (
-        [_title(column) for column in columns],
+        [words(column) for column in columns],
         [(shown(name), [number_text(row[c]) if c in row else "–" for c in columns]) for name, row in rows.items()],
     )
 
@@ -57,5 +57,6 @@ def _table(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _title(name: str) -> str:
+def words(name: str) -> str:
+    """Returns the name of a metric or a setting in words."""
     return name.replace("_", " ")

@@ -28,13 +28,15 @@ from keras_bert_impl.tasks.task_model import check_finite_weights
 
 from ..callbacks import AfterSteps, Progress, steps_done
 from ..checkpoint_manifest import DamagedError
-from ..checkpointing import SET_ASIDE, Checkpoints
+from ..checkpointing import Checkpoints
 from ..configs import FinetuneConfig
 from ..corpus.wording import counted
 from ..finite_values import finite_or_none
+from ..set_aside import set_aside
 from ..stopping import Stopping
 from .batches import BatchPlan, RowBatches, training_batches
 from .json_files import read_own_json, write_json
+from .metric_text import words
 from .plan import Plan, make_optimizer, make_plan, make_schedule
 from .task import Evaluation, FinetuningTask, Say, TrainingRows
 from .trainer import FinetuningTrainer
@@ -97,44 +99,36 @@ def run(bench: Bench, config: FinetuneConfig, seed: int, folder: Path, name: str
         DivergedError: if too many steps were not finite.
         StoppedBySignal: when the run has been asked to stop, once a checkpoint is written.
     """
-    settings = bench.task.settings
     try:
         return _finish(bench, config, seed, folder, name)
     except DamagedError as error:
-        aside = _set_aside(folder)
+        aside = set_aside(folder)
         bench.say(
             f"{f'{name}: ' if name else ''}Begins anew, since what was there cannot be used ({error}). "
             f"It is kept as {str(aside)!r} until the model is complete."
         )
-    finally:
-        # What one run chose on the dev examples is not for the next one.
-        bench.task.settings = settings
-        gc.collect()
     try:
         return _finish(bench, config, seed, folder, name)
     except DamagedError as error:
         raise InputError(
             f"`output` must be on a disk that keeps what is written to it. Received: {str(folder)!r}, where {error}"
         ) from error
-    finally:
-        bench.task.settings = settings
-        gc.collect()
 
 
 def _finish(bench: Bench, config: FinetuneConfig, seed: int, folder: Path, name: str) -> dict[str, Any]:
     if (result := read_own_json(folder / RESULT)) is None:
-        return _Run(bench, config, seed, folder, name).finish()
+        settings = bench.task.settings
+        try:
+            return _Run(bench, config, seed, folder, name).finish()
+        finally:
+            # What one run chose on the dev examples is not for the next one.
+            bench.task.settings = settings
+            gc.collect()
     if not {"seed", "metrics", "best_step", "best_epoch", "warnings"} <= result.keys():
         raise DamagedError(f"{RESULT} lacks what a run writes")
     if name:
         bench.say(f"{name} is finished already.")
     return result
-
-
-def _set_aside(folder: Path) -> Path:
-    """Gives what cannot be used another name, in the same directory; returns where it lies."""
-    names = (f"{SET_ASIDE}{folder.name}{suffix}" for suffix in ("", *(f".{number}" for number in range(2, 1000))))
-    return folder.rename(next(folder.parent / name for name in names if not (folder.parent / name).exists()))
 
 
 class _Run:
@@ -419,11 +413,6 @@ def _make_trainer(bench: Bench, config: FinetuneConfig, seed: int, plan: Plan) -
 def as_score(value: Any) -> float:
     """Returns a metric as something to compare: what is not defined is the worst."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else -math.inf
-
-
-def words(metric: str) -> str:
-    """Returns the name of a metric in words."""
-    return metric.replace("_", " ")
 
 
 def _number(value: Any) -> str:

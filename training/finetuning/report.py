@@ -1,18 +1,15 @@
 """The report of a fine-tuning: one HTML file that needs nothing beside it."""
 
-import importlib.util
-import io
 import itertools
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_bert_impl.atomic import atomic_file
-
 from ..configs import FinetuneConfig
-from .metric_text import metric_columns, number_text
+from ..report_page import draw_curve, picture_style, plain_axes, svg_text, why_no_report, write_page
+from .grid import ranked
+from .metric_text import metric_columns, number_text, words
 from .task import Evaluation
 
 _TEMPLATE = Path(__file__).with_name("report.html")
@@ -54,23 +51,19 @@ def write_report(
         points: what came of each combination of a grid, as `run_grid` returns it.
         chosen: the values of the one that the model is of.
     """
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
-    if missing:
-        return f"No report: it needs the extra `report` ({' and '.join(missing)} not installed)."
-    import jinja2
-
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).from_string(
-        _TEMPLATE.read_text(encoding="utf-8")
-    )
+    if missing := why_no_report():
+        return missing
     metrics = evaluation.metrics
     wrong = wrong_predictions(evaluation.predictions)
-    html = template.render(
+    return write_page(
+        path,
+        _TEMPLATE,
         title=f"Fine-tuning {config.output}",
         summary=_summary(config, evaluation),
         warnings=[*warnings, *evaluation.warnings],
         metrics=[
             (
-                _METRIC_WORDS.get(name, name.replace("_", " ")) + " (chosen by)" * (name == config.main_metric),
+                _METRIC_WORDS.get(name, words(name)) + " (chosen by)" * (name == config.main_metric),
                 number_text(value),
             )
             for name, value in metrics.items()
@@ -90,9 +83,6 @@ def write_report(
         count=len(evaluation.predictions),
         settings=list(_settings(config, points)),
     )
-    with atomic_file(path) as file:
-        file.write(html)
-    return f"Report: {path}"
 
 
 def _summary(config: FinetuneConfig, evaluation: Evaluation) -> str:
@@ -106,7 +96,7 @@ def _summary(config: FinetuneConfig, evaluation: Evaluation) -> str:
 def _table(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """A metric that has a value, or several by name, for each class."""
     columns, rows = metric_columns(values)
-    title = name.replace("_", " ").capitalize()
+    title = words(name).capitalize()
     return {"title": title, "columns": columns, "rows": [[name, *cells] for name, cells in rows]}
 
 
@@ -116,16 +106,15 @@ def _grid_table(points: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any], 
         return None
     names = list(points[0]["values"])
     deviations = any(point["deviation"] is not None for point in points)
-    ranked = sorted(points, key=lambda point: -math.inf if point["mean"] is None else point["mean"], reverse=True)
     rows = []
-    for point in ranked:
+    for point in ranked(points):
         mean = "given up" if "given_up" in point else number_text(point["mean"])
         cells = [f"{point['values'][name]:g}" for name in names] + [mean]
         if deviations:
             cells.append("" if point["deviation"] is None else f"{point['deviation']:.4f}")
         rows.append({"cells": cells, "chosen": point["values"] == chosen})
-    columns = [name.replace("_", " ") for name in (*names, metric, *(["deviation"] if deviations else []))]
-    said = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen.items())
+    columns = [words(name) for name in (*names, metric, *(["deviation"] if deviations else []))]
+    said = ", ".join(f"{words(name)} {value:g}" for name, value in chosen.items())
     return {"columns": columns, "rows": rows, "chosen": said, "several_seeds": deviations}
 
 
@@ -140,7 +129,7 @@ def _seed_table(seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         enough = len(values) == len(seeds) > 1
         means.append(f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}" if enough else "")
     return {
-        "columns": [name.replace("_", " ") for name in columns],
+        "columns": [words(name) for name in columns],
         "rows": rows,
         "means": means if any(means) else [],
     }
@@ -186,13 +175,8 @@ def _drawn(figure_of: Any, values: Any, *more: Any) -> str:
     """Returns a figure as SVG text; nothing where there is nothing to draw."""
     if not values:
         return ""
-    import matplotlib
-
-    stream = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none", "font.size": 9}):
-        figure_of(values, *more).savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue().decode("utf-8")
-    return text[text.index("<svg") :]
+    with picture_style():
+        return svg_text(figure_of(values, *more))
 
 
 def _curves_figure(lines: Sequence[Mapping[str, Any]], metric: str) -> Any:
@@ -208,20 +192,14 @@ def _curves_figure(lines: Sequence[Mapping[str, Any]], metric: str) -> Any:
         own = [line for line in lines if line.get("seed") == seed]
         first = seed == seeds[0]
         name = f"seed {seed}" if len(seeds) > 1 else None
-        _curve(loss, own, "loss", color=colour, alpha=0.5, label="training" if first else None)
+        draw_curve(loss, own, "loss", color=colour, alpha=0.5, label="training" if first else None)
         for dev_loss in ("dev_loss", "dev_cross_entropy"):
-            _curve(loss, own, dev_loss, color=colour, marker="o", label="dev" if first else None)
-        _curve(score, own, f"dev_{metric}", color=colour, marker="o", label=name)
-        _curve(rate, own, "learning_rate", color=colour)
-    for axes, title in ((loss, "Loss"), (score, f"Dev {metric.replace('_', ' ')}"), (rate, "Learning rate")):
+            draw_curve(loss, own, dev_loss, color=colour, marker="o", label="dev" if first else None)
+        draw_curve(score, own, f"dev_{metric}", color=colour, marker="o", label=name)
+        draw_curve(rate, own, "learning_rate", color=colour)
+    for axes, title in ((loss, "Loss"), (score, f"Dev {words(metric)}"), (rate, "Learning rate")):
         _dress(axes, title, "step")
     return figure
-
-
-def _curve(axes: Any, lines: Sequence[Mapping[str, Any]], name: str, **style: Any) -> None:
-    points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
-    if points:
-        axes.plot(*zip(*points, strict=True), linewidth=1.2, markersize=3.5, **style)
 
 
 def _reliability_figure(picture: Mapping[str, Sequence[float]]) -> Any:
@@ -251,11 +229,8 @@ def _reliability_figure(picture: Mapping[str, Sequence[float]]) -> Any:
 
 
 def _dress(axes: Any, title: str, below: str) -> None:
-    axes.set_title(title, loc="left")
+    plain_axes(axes, title)
     axes.set_xlabel(below)
-    axes.grid(alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     if axes.get_legend_handles_labels()[1]:
         axes.legend(frameon=False, fontsize="small")
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from ..configs import FinetuneConfig
 from ..corpus.wording import counted
-from .one_run import EVALUATION, MODEL, Bench, as_score, run, words
+from .metric_text import words
+from .one_run import EVALUATION, MODEL, Bench, as_score, run
+from .tasks.warning_text import may_help
 
 # A deviation of more than this share of the mean is luck rather than learning.
 _WILD_SHARE = 0.1
@@ -109,7 +111,7 @@ def seed_warnings(found: SeedResults) -> list[str]:
     if odd and len(found.results) > 1:
         warnings.append(
             f"{counted(len(odd), 'seed')} of {len(found.results)} ended with a model that is odd: {', '.join(odd)}. "
-            "More epochs, another learning rate (small models often need 1e-4 or 3e-4) or a longer warm-up may help."
+            + may_help("a longer warm-up")
         )
     if found.deviation is not None and found.deviation > _WILD_SHARE * abs(found.mean):
         warnings.append(

@@ -2,20 +2,25 @@
 
 import abc
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from keras_bert_impl.checkpoints.checkpoint import Checkpoint
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 from keras_bert_impl.tasks.settings import TaskSettings
+from keras_bert_impl.tasks.task_model import has_upper_case, lower_case_note
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import FinetuneConfig
 
 Say = Callable[[str], None]
 Example = TypeVar("Example")
+Model = TypeVar("Model", bound=PretrainedModel)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +81,10 @@ class FinetuningTask(abc.ABC, Generic[Example]):
     labels: tuple[str, ...] = ()
     pair: bool | None = None
 
+    # What the model starts from, and whether its head is for these very labels: found by `prepare`.
+    _checkpoint: Checkpoint
+    _keeps_head = False
+
     def __init__(self, config: FinetuneConfig, tokenizer: WordPieceTokenizer, say: Say) -> None:
         self.config = config
         self.tokenizer = tokenizer
@@ -112,3 +121,33 @@ class FinetuningTask(abc.ABC, Generic[Example]):
 
     def finish(self, model: PretrainedModel, dev: Sequence[Example]) -> None:
         """Completes `settings` by what is chosen on the dev examples, such as qa's null threshold."""
+
+    def _row_length(self, usual: int) -> int:
+        """Returns the ids of a row: as the settings say, else the usual number, or what the model has."""
+        positions = self._checkpoint.config.max_position_embeddings
+        length = self.config.max_length or min(usual, positions)
+        if length > positions:
+            raise InputError(
+                f"`max_length` must be at most {positions}, the positions of the model. Received: max_length={length}"
+            )
+        return length
+
+    def _read_model(self, kind: type[Model], head: str, seed: int, **options: Any) -> Model:
+        """Reads the model to start from; its head starts fresh unless it is kept."""
+        if self.config.classifier_dropout is not None:
+            options["classifier_dropout"] = self.config.classifier_dropout
+        with warnings.catch_warnings():
+            # `prepare` has said what starts fresh.
+            warnings.simplefilter("ignore")
+            return kind.from_pretrained(
+                self._checkpoint,
+                dtype=self.config.dtype,
+                seed=seed,
+                fresh=() if self._keeps_head else (head,),
+                **options,
+            )
+
+    def _say_letter_case(self, texts: Sequence[str]) -> None:
+        """Says once if the model lower-cases texts that have upper-case letters."""
+        if note := lower_case_note(self.tokenizer, len(texts), sum(map(has_upper_case, texts))):
+            self.say(note)

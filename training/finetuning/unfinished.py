@@ -13,8 +13,6 @@ something to go on from; the same command goes on from it, another one is refuse
 import contextlib
 import json
 import os
-import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,16 +21,14 @@ from keras_bert_impl.atomic import atomic_file, check_new_directory, followed, n
 from keras_bert_impl.errors import InputError
 
 from ..checkpoint_manifest import DamagedError
-from ..checkpointing import SET_ASIDE
 from ..corpus.wording import size_in_words
 from ..disk_space import TOO_LARGE, free_bytes, is_full_disk, is_too_large
-from ..output_lock import LOCK, lock_folder
+from ..output_lock import COMMAND, LOCK, PARTIAL, clear, empty, folder_beside, foreign_in, lock_folder
+from ..set_aside import SET_ASIDE
 from .facts import first_difference
 from .json_files import read_own_json
 
-_COMMAND, _RUNS = "command.json", "runs"
-_PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
-_PATIENCE = 1.0
+_RUNS = "runs"
 
 
 class Unfinished:
@@ -59,12 +55,12 @@ class Unfinished:
         """
         if self.has_something:
             try:
-                before = read_own_json(self._folder / _COMMAND)
+                before = read_own_json(self._folder / COMMAND)
                 if before is None:
-                    raise DamagedError(f"{_COMMAND} is missing")
+                    raise DamagedError(f"{COMMAND} is missing")
             except DamagedError as error:
                 raise InputError(
-                    f"`output` must have a whole {_COMMAND} where it is unfinished, which tells what command it is of; "
+                    f"`output` must have a whole {COMMAND} where it is unfinished, which tells what command it is of; "
                     f"remove {str(self._folder)!r} to begin anew. Received: {str(self._target)!r}, where {error}"
                 ) from error
             if difference := first_difference(before, facts):
@@ -73,9 +69,9 @@ class Unfinished:
                     f"to go on with it, or remove {str(self._folder)!r}. Received: {str(self._target)!r}, {difference}"
                 )
         else:
-            self._empty()
+            empty(self._folder)
         self.runs.mkdir(exist_ok=True)
-        with atomic_file(self._folder / _COMMAND) as file:
+        with atomic_file(self._folder / COMMAND) as file:
             json.dump(facts, file)
         self.begun = True
 
@@ -95,16 +91,8 @@ class Unfinished:
         self.clear()
 
     def clear(self) -> None:
-        """Takes everything away, the lock last, by which others know whose the directory is."""
-        with contextlib.suppress(OSError):
-            self._empty()
-            (self._folder / LOCK).unlink()
-            self._folder.rmdir()
-
-    def _empty(self) -> None:
-        for path in self._folder.iterdir():
-            if path.name != LOCK:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        """Takes everything away."""
+        clear(self._folder)
 
 
 @contextlib.contextmanager
@@ -124,11 +112,11 @@ def unfinished_model(
         InputError: if another process makes this output, it has content, or the disk is full.
     """
     target = followed(output).absolute()
-    folder = _folder_of(target)
+    folder = folder_beside(target)
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(new_parents(target))
-            lock = lock_folder(folder, output, _foreign, patience=_PATIENCE)
+            lock = lock_folder(folder, output, _is_ours)
         except OSError as error:
             raise InputError(
                 "`output` must be where a directory can be made. "
@@ -158,27 +146,14 @@ def unfinished_model(
 
 def clear_leftovers(output: str | os.PathLike[str]) -> None:
     """Takes away what a kill in the last moment leaves beside a model that is complete."""
-    folder = _folder_of(followed(output).absolute())
-    if not folder.is_dir() or _foreign(folder):
+    folder = folder_beside(followed(output).absolute())
+    if not folder.is_dir() or foreign_in(folder, _is_ours):
         return
     with contextlib.suppress(InputError):
-        lock = lock_folder(folder, output, _foreign, patience=0)
+        lock = lock_folder(folder, output, _is_ours, patience=0)
         Unfinished(folder, folder).clear()
         os.close(lock)
 
 
-def _folder_of(target: Path) -> Path:
-    return target.parent / f".{target.name}.unfinished"
-
-
-def _foreign(folder: Path) -> Path | None:
-    """Returns what is there and was not made here, if anything: the directory itself or something in it."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        return folder
-    if not folder.exists():
-        return None
-    entries = sorted(folder.iterdir())
-    if entries and not {_COMMAND, LOCK} & {path.name for path in entries}:
-        return folder
-    ours = (_COMMAND, LOCK, _RUNS)
-    return next((path for path in entries if path.name not in ours and not _PARTIAL.fullmatch(path.name)), None)
+def _is_ours(path: Path) -> bool:
+    return path.name in (COMMAND, LOCK, _RUNS) or PARTIAL.fullmatch(path.name) is not None

@@ -9,7 +9,7 @@ from typing import Any
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.examples import Question, TaggedSentence, TextExample
 
-from ...corpus.wording import percent, shown
+from ...corpus.wording import counted, percent, shown
 
 KINDS = ("classification", "multilabel", "regression")
 # By name, since pandas need not be there; its NA cannot be compared.
@@ -104,6 +104,20 @@ def describe_counts(counts: Mapping[str, int], total: int | None = None) -> str:
     """
     total = total or sum(counts.values()) or 1
     return ", ".join(f"{shown(name)}: {count:,} ({percent(count / total)})" for name, count in counts.items())
+
+
+def describe_first(counts: Mapping[str, int], total: int, most: int, noun: str) -> str:
+    """Says the first counts, and how many further ones there are.
+
+    Args:
+        counts: from `label_counts`.
+        total: what shares are of.
+        most: how many are said.
+        noun: what a name is, such as `"label"`.
+    """
+    first = dict(list(counts.items())[:most])
+    more = len(counts) - len(first)
+    return describe_counts(first, total) + (f" and {counted(more, f'further {noun}')}" if more else "")
 
 
 def shared_texts(train: Iterable[Any], dev: Iterable[Any]) -> int:

@@ -14,6 +14,7 @@ from ..answers import is_finite, not_finite_note, question_answer
 from ..metrics.classification import calibration_error, reliability
 from ..metrics.question_answering import answer_scores, best_threshold, score_answers
 from ..task import Evaluation
+from .warning_text import collapsed
 
 
 def evaluate_questions(
@@ -52,19 +53,20 @@ def evaluate_questions(
         "questions_in_windows": sum(one.windows > 1 for one in answered),
         "truncated": sum(one.truncated for one in answered),
     }
+    fields = [question_answer(one) for one in answered]
     predictions = [
         {
             **({} if example.id is None else {"id": example.id}),
             "question": example.question,
             "context": example.context,
-            **question_answer(one),
+            **answer,
             "right": [] if example.impossible else [answer.text for answer in example.answers],
             "correct": ok == 1,
         }
-        for example, one, ok in zip(examples, answered, exact.tolist(), strict=True)
+        for example, answer, ok in zip(examples, fields, exact.tolist(), strict=True)
     ]
     odd = _warnings(answering, examples, answered)
-    if not_finite := sum(not is_finite(question_answer(one)) for one in answered):
+    if not_finite := sum(not is_finite(answer) for answer in fields):
         odd.append(not_finite_note(not_finite, "question"))
     return Evaluation(metrics, predictions, odd, {"reliability": curve})
 
@@ -122,9 +124,5 @@ def _warnings(
     finite = all(math.isfinite(one.score) for one in answered)
     may_have_none = answering.settings.may_have_no_answer
     if finite and may_have_none and not any(one.text for one in answered) and impossible < len(examples):
-        odd.append(
-            f"The model gives no answer to any of {counted(len(answered), 'question')}: it has collapsed, or not "
-            "learned yet. More epochs, another learning rate (small models often need 1e-4 or 3e-4) or another seed "
-            "may help."
-        )
+        odd.append(collapsed(f"no answer to any of {counted(len(answered), 'question')}"))
     return odd

@@ -2,7 +2,6 @@
 
 import abc
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint, are_plain_labels
+from keras_bert_impl.checkpoints.checkpoint import are_plain_labels
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_classifier import BertClassifier
@@ -18,11 +17,10 @@ from keras_bert_impl.tasks.classification import PROBLEM_TYPES, TextClassificati
 from keras_bert_impl.tasks.examples import TextExample
 from keras_bert_impl.tasks.rows import text_row
 from keras_bert_impl.tasks.settings import TaskSettings
-from keras_bert_impl.tasks.task_model import has_upper_case, lower_case_note
 
 from ...configs.finetune import METRICS
 from ...corpus.wording import counted, percent
-from ..data.labels import describe_counts, label_counts
+from ..data.labels import describe_first, label_counts
 from ..data.tables import read_text_examples
 from ..metrics.classification import need_scikit_learn
 from ..task import Evaluation, FinetuningTask, TrainingRows
@@ -46,8 +44,6 @@ class TextTask(FinetuningTask[TextExample]):
 
     task: str
 
-    _checkpoint: Checkpoint
-    _keeps_head = False
     _answers: TextClassification | None = None
 
     def read(self, files: Sequence[str | Path], argument: str) -> list[TextExample]:
@@ -73,12 +69,7 @@ class TextTask(FinetuningTask[TextExample]):
                     f"Received: {counted(len(unlabelled), 'row')} without, the first {unlabelled[0] or 'of no place'}"
                 )
         self._checkpoint = open_checkpoint(self.config.model)
-        positions = self._checkpoint.config.max_position_embeddings
-        length = self.config.max_length or min(_USUAL_LENGTH, positions)
-        if length > positions:
-            raise InputError(
-                f"`max_length` must be at most {positions}, the positions of the model. Received: max_length={length}"
-            )
+        length = self._row_length(_USUAL_LENGTH)
         pair = train[0].text_pair is not None
         for argument, examples in (("train", train), ("dev", dev)):
             if others := [example.place for example in examples if (example.text_pair is not None) != pair]:
@@ -92,27 +83,18 @@ class TextTask(FinetuningTask[TextExample]):
         self.labels = self._find_labels(train, dev)
         self._say_head()
         texts = [example.text + (example.text_pair or "") for example in (*train, *dev)]
-        if note := lower_case_note(self.tokenizer, len(texts), sum(map(has_upper_case, texts))):
-            self.say(note)
+        self._say_letter_case(texts)
 
     def make_model(self, seed: int) -> BertClassifier:
         """Reads the model to start from, with a fresh head where it has none for these labels."""
-        options: dict[str, Any] = {}
-        if self.config.classifier_dropout is not None:
-            options["classifier_dropout"] = self.config.classifier_dropout
-        with warnings.catch_warnings():
-            # `prepare` has said what starts fresh.
-            warnings.simplefilter("ignore")
-            return BertClassifier.from_pretrained(
-                self._checkpoint,
-                labels=self.labels,
-                problem_type=PROBLEM_TYPES[self.task],
-                dtype=self.config.dtype,
-                seed=seed,
-                allow_missing=("pooler",),
-                fresh=() if self._keeps_head else ("classifier",),
-                **options,
-            )
+        return self._read_model(
+            BertClassifier,
+            "classifier",
+            seed,
+            labels=self.labels,
+            problem_type=PROBLEM_TYPES[self.task],
+            allow_missing=("pooler",),
+        )
 
     def rows(self, examples: Sequence[TextExample]) -> TrainingRows:
         """Turns examples into rows; says how many texts were cut off."""
@@ -310,6 +292,4 @@ def _are_fractions(labels: Iterable[str]) -> bool:
 
 
 def _first_counts(counts: dict[str, int], total: int) -> str:
-    shown = dict(list(counts.items())[:_NAMED_LABELS])
-    more = len(counts) - len(shown)
-    return describe_counts(shown, total) + (f" and {counted(more, 'further label')}" if more else "")
+    return describe_first(counts, total, _NAMED_LABELS, "label")

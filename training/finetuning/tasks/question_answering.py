@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.losses import token_losses
@@ -19,10 +17,10 @@ from keras_bert_impl.tasks.answer_windows import AnswerWindow, CutQuestion, Piec
 from keras_bert_impl.tasks.examples import Question
 from keras_bert_impl.tasks.question_answering import USUAL_LENGTH, QuestionAnswering
 from keras_bert_impl.tasks.settings import TaskSettings
-from keras_bert_impl.tasks.task_model import has_upper_case, lower_case_note
 
 from ...configs.finetune import METRICS
 from ...corpus.wording import counted
+from ..metric_text import words
 from ..task import Evaluation, FinetuningTask, TrainingRows
 from .answer_evaluation import evaluate_questions, null_threshold
 
@@ -44,8 +42,6 @@ class QuestionAnsweringTask(FinetuningTask[Question]):
     per_token = ("real",)
     metric_names = METRICS["qa"]
 
-    _checkpoint: Checkpoint
-    _keeps_head = False
     _answering: QuestionAnswering | None = None
     _without_threshold: TaskSettings | None = None
 
@@ -85,20 +81,11 @@ class QuestionAnsweringTask(FinetuningTask[Question]):
         self._say_head()
         self._say_out_of_reach(dev)
         texts = [f"{question.question} {question.context}" for question in (*train, *dev)]
-        if note := lower_case_note(self.tokenizer, len(texts), sum(map(has_upper_case, texts))):
-            self.say(note)
+        self._say_letter_case(texts)
 
     def make_model(self, seed: int) -> BertQuestionAnswerer:
         """Reads the model to start from, with a fresh head where it has none."""
-        with warnings.catch_warnings():
-            # `prepare` has said what starts fresh.
-            warnings.simplefilter("ignore")
-            return BertQuestionAnswerer.from_pretrained(
-                self._checkpoint,
-                dtype=self.config.dtype,
-                seed=seed,
-                fresh=() if self._keeps_head else ("qa_head",),
-            )
+        return self._read_model(BertQuestionAnswerer, "qa_head", seed)
 
     def rows(self, examples: Sequence[Question]) -> TrainingRows:
         """Turns questions into rows; says how many windows there are, and what cannot be learned."""
@@ -168,7 +155,7 @@ class QuestionAnsweringTask(FinetuningTask[Question]):
         self.settings = dataclasses.replace(self.settings, null_threshold=threshold)
         self.say(
             f"No answer is given where it scores better than the best answer by more than {threshold:.4f}: so dev "
-            f"{metric.replace('_', ' ')} is best, {best:.2f}."
+            f"{words(metric)} is best, {best:.2f}."
         )
 
     def _asked(self, model: Any) -> QuestionAnswering:
@@ -188,12 +175,7 @@ class QuestionAnsweringTask(FinetuningTask[Question]):
         )
 
     def _found_settings(self, may_have_no_answer: bool) -> TaskSettings:
-        positions = self._checkpoint.config.max_position_embeddings
-        length = self.config.max_length or min(USUAL_LENGTH, positions)
-        if length > positions:
-            raise InputError(
-                f"`max_length` must be at most {positions}, the positions of the model. Received: max_length={length}"
-            )
+        length = self._row_length(USUAL_LENGTH)
         return TaskSettings(
             task="qa",
             max_length=length,

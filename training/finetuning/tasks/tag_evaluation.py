@@ -11,10 +11,11 @@ from keras_bert_impl.tasks.tagging import WordTagging
 
 from ...corpus.wording import counted
 from ..answers import is_finite, not_finite_note, tagging_answer
-from ..data.labels import describe_counts
+from ..data.labels import describe_first
 from ..metrics.classification import calibration_error, confusion, reliability
 from ..metrics.tagging import score_tags
 from ..task import Evaluation
+from .warning_text import collapsed, unknown_names
 
 _NAMED_TAGS = 10
 
@@ -76,22 +77,14 @@ def _unknown_tags(right: Tags, known: Sequence[str]) -> list[str]:
     if not unknown:
         return []
     total, wrong = sum(map(len, right)), unknown.total()
-    named = describe_counts(dict(unknown.most_common(_NAMED_TAGS)), total)
-    more = f" and {counted(len(unknown) - _NAMED_TAGS, 'further tag')}" if len(unknown) > _NAMED_TAGS else ""
-    return [
-        f"{counted(len(unknown), 'tag')} of these examples {'is' if len(unknown) == 1 else 'are'} not of the model's, "
-        f"which were found in its training data: {named}{more}. {counted(wrong, 'word')} with "
-        f"{'it' if len(unknown) == 1 else 'them'} {'is' if wrong == 1 else 'are'} tagged and counted as wrong."
-    ]
+    named = describe_first(dict(unknown.most_common()), total, _NAMED_TAGS, "tag")
+    return [unknown_names("tag", len(unknown), named, "word", wrong, "tagged")]
 
 
 def _collapse(right: Sequence[str], given: Sequence[str]) -> list[str]:
     if len(set(given)) == 1 < len(set(right)):
-        return [
-            f"The model gives {given[0]!r} for all {counted(len(given), 'word')}: it has collapsed, or not learned "
-            "yet. More epochs, another learning rate (small models often need 1e-4 or 3e-4), another seed or "
-            "`class_weights` balanced may help."
-        ]
+        what = f"{given[0]!r} for all {counted(len(given), 'word')}"
+        return [collapsed(what, "`class_weights` balanced")]
     return []
 
 

@@ -1,6 +1,5 @@
 """Fine-tuning for a tag of each word: named entities, parts of speech."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.losses import token_losses
@@ -17,12 +15,11 @@ from keras_bert_impl.tasks.examples import TaggedSentence
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tasks.tag_spans import OUTSIDE, tag_form, tag_spans, with_marks
 from keras_bert_impl.tasks.tagging import WordTagging, word_notes
-from keras_bert_impl.tasks.task_model import has_upper_case, lower_case_note
 from keras_bert_impl.tasks.word_windows import sentence_rows, window_sizes
 
 from ...configs.finetune import METRICS
 from ...corpus.wording import counted
-from ..data.labels import describe_counts, label_counts
+from ..data.labels import describe_first, label_counts
 from ..metrics.tagging import need_seqeval
 from ..task import Evaluation, FinetuningTask, TrainingRows
 from .tag_evaluation import evaluate_tags
@@ -42,8 +39,6 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
     per_token = ("label", "weight")
     metric_names = METRICS["tagging"]
 
-    _checkpoint: Checkpoint
-    _keeps_head = False
     _tag_weights: Mapping[str, float]
     _tagging: WordTagging | None = None
 
@@ -89,25 +84,11 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
             )
         self._say_head()
         texts = [" ".join(sentence.words) for sentence in (*train, *dev)]
-        if note := lower_case_note(self.tokenizer, len(texts), sum(map(has_upper_case, texts))):
-            self.say(note)
+        self._say_letter_case(texts)
 
     def make_model(self, seed: int) -> BertTokenClassifier:
         """Reads the model to start from, with a fresh head where it has none for these tags."""
-        options: dict[str, Any] = {}
-        if self.config.classifier_dropout is not None:
-            options["classifier_dropout"] = self.config.classifier_dropout
-        with warnings.catch_warnings():
-            # `prepare` has said what starts fresh.
-            warnings.simplefilter("ignore")
-            return BertTokenClassifier.from_pretrained(
-                self._checkpoint,
-                labels=self.labels,
-                dtype=self.config.dtype,
-                seed=seed,
-                fresh=() if self._keeps_head else ("classifier",),
-                **options,
-            )
+        return self._read_model(BertTokenClassifier, "classifier", seed, labels=self.labels)
 
     def rows(self, examples: Sequence[TaggedSentence]) -> TrainingRows:
         """Turns sentences into rows; says how many are taken in several, and which words were not read whole."""
@@ -156,12 +137,7 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
         return evaluate_tags(self._tagging, examples, batch_size=self.config.batch_size)
 
     def _found_settings(self) -> TaskSettings:
-        positions = self._checkpoint.config.max_position_embeddings
-        length = self.config.max_length or min(_USUAL_LENGTH, positions)
-        if length > positions:
-            raise InputError(
-                f"`max_length` must be at most {positions}, the positions of the model. Received: max_length={length}"
-            )
+        length = self._row_length(_USUAL_LENGTH)
         window_sizes(length, self.config.stride)
         return TaskSettings(
             task="tagging",
@@ -213,9 +189,7 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
 
 
 def _named(counts: Mapping[str, int], total: int) -> str:
-    shown = dict(list(counts.items())[:_NAMED_TAGS])
-    more = len(counts) - len(shown)
-    return describe_counts(shown, total) + (f" and {counted(more, 'further tag')}" if more else "")
+    return describe_first(counts, total, _NAMED_TAGS, "tag")
 
 
 def _listed(names: Sequence[str]) -> str:

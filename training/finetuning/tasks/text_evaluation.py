@@ -22,6 +22,7 @@ from ..metrics.classification import (
     reliability,
 )
 from ..task import Evaluation
+from .warning_text import collapsed, unknown_names
 
 _NAMED_LABELS = 10
 
@@ -124,18 +125,11 @@ def _unknown_labels(answers: TextClassification, right: Sequence[Sequence[str]])
         return []
     rows = sum(any(name in unknown for name in names) for names in right)
     named = listed([f"{name!r} ({unknown[name]:,})" for name in sorted(unknown, key=label_order)])
-    return [
-        f"{counted(len(unknown), 'label')} of these examples {'is' if len(unknown) == 1 else 'are'} not of the "
-        f"model's, which were found in its training data: {named}. {counted(rows, 'example')} with "
-        f"{'it' if len(unknown) == 1 else 'them'} {'is' if rows == 1 else 'are'} predicted and counted as wrong."
-    ]
+    return [unknown_names("label", len(unknown), named, "example", rows, "predicted")]
 
 
 def _collapsed(what: str, count: int) -> str:
-    return (
-        f"The model gives {what} for all {counted(count, 'example')}: it has collapsed, or not learned yet. "
-        "More epochs, another learning rate (small models often need 1e-4 or 3e-4) or another seed may help."
-    )
+    return collapsed(f"{what} for all {counted(count, 'example')}")
 
 
 def _content(example: TextExample) -> dict[str, Any]:
