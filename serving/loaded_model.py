@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from keras_bert_impl.checkpoints.model_directory import model_directory
+from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.tasks.question_answering import QuestionAnswering
+from keras_bert_impl.tasks.rows import text_row
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -37,11 +39,7 @@ class LoadedModel:
         max_length: int,
         settings: TaskSettings | None = None,
     ) -> None:
-        if tokenizer.vocab_size > model.config.vocab_size:
-            raise InputError(
-                "`model` must have a row for every token of its vocabulary. "
-                f"Received: {tokenizer.vocab_size} tokens, {model.config.vocab_size} rows"
-            )
+        check_rows_for_tokens(tokenizer, model.config)
         self.directory = directory
         self.model = model
         self.tokenizer = tokenizer
@@ -123,11 +121,9 @@ class LoadedMaskedLM(LoadedModel):
 
     def row(self, text: str, max_length: int) -> Row:
         """Returns the text's row of at most `max_length` ids."""
-        pieces = self.tokenizer.encode_ids(text)
-        kept = pieces[: max_length - 2]
-        token_ids = [self.tokenizer.cls_token_id, *kept, self.tokenizer.sep_token_id]
-        masks = [i for i, token_id in enumerate(token_ids) if token_id == self.tokenizer.mask_token_id]
-        return Row(token_ids, len(kept) < len(pieces), masks)
+        row = text_row(self.tokenizer, max_length, text)
+        masks = [i for i, token_id in enumerate(row.token_ids) if token_id == self.tokenizer.mask_token_id]
+        return Row(row.token_ids, row.truncated, masks)
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
         """Returns the model's inputs for a batch of rows; unused mask slots hold position 0."""

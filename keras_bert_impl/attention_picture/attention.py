@@ -1,6 +1,5 @@
 """What a model's heads look at in a text."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,9 +7,10 @@ import keras
 import numpy as np
 
 from keras_bert_impl.checkpoints.formats import open_checkpoint
-from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
+from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens, tokenizer_beside
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_encoder import BertEncoder
+from keras_bert_impl.tasks.rows import batch_inputs, text_row
 
 
 class Attention(NamedTuple):
@@ -51,11 +51,7 @@ def attention_of(path: Path, texts: tuple[str, ...]) -> Attention:
             raise InputError(f"`{name}` must have at least one token. Received: {text!r}")
     encoder = BertEncoder.from_pretrained(checkpoint, pooler=False, return_attention=True, dtype="float32")
     config = encoder.config
-    if tokenizer.vocab_size > config.vocab_size:
-        raise InputError(
-            "`model` must have a row for every token of its vocabulary. "
-            f"Received: {tokenizer.vocab_size} tokens, {config.vocab_size} rows"
-        )
+    check_rows_for_tokens(tokenizer, config)
     if len(parts) > config.type_vocab_size:
         raise InputError(
             f"`text_pair` needs a model with two segments. Received: type_vocab_size={config.type_vocab_size}"
@@ -66,36 +62,16 @@ def attention_of(path: Path, texts: tuple[str, ...]) -> Attention:
             f"`model` must have positions for {1 + 2 * len(parts)} tokens. "
             f"Received: max_position_embeddings={config.max_position_embeddings}"
         )
-    kept = _cut(parts, config.max_position_embeddings - 1 - len(parts))
-    row, segments = [tokenizer.cls_token_id], [0]
-    for segment, part in enumerate(kept):
-        row += [*part, tokenizer.sep_token_id]
-        segments += [segment] * (len(part) + 1)
-    token_ids = np.array([row], "int32")
-    outputs = encoder(
-        {
-            "token_ids": token_ids,
-            "segment_ids": np.array([segments], "int32"),
-            "padding_mask": np.ones_like(token_ids),
-        }
-    )
+    row = text_row(tokenizer, config.max_position_embeddings, *texts)
+    outputs = encoder(batch_inputs([row], tokenizer.pad_token_id))
     return Attention(
         model=path.resolve().name,
         texts=texts,
-        tokens=[tokenizer.id_to_token(token_id) for token_id in row],
-        second_text=segments.index(1) if len(parts) > 1 else None,
+        tokens=[tokenizer.id_to_token(token_id) for token_id in row.token_ids],
+        second_text=row.segment_ids.index(1) if len(parts) > 1 else None,
         probabilities=keras.ops.convert_to_numpy(outputs["attention_probabilities"])[0],
-        cut=_sentence(sum(map(len, parts)), sum(map(len, kept)), config.max_position_embeddings),
+        cut=_sentence(sum(map(len, parts)), len(row.token_ids) - 1 - len(parts), config.max_position_embeddings),
     )
-
-
-def _cut(parts: Sequence[list[int]], room: int) -> list[list[int]]:
-    """Drops tokens from the end of the longer part (the last when equal), until all have room."""
-    lengths = [len(part) for part in parts]
-    while sum(lengths) > max(room, 0):
-        longest = max(range(len(parts)), key=lambda i: (lengths[i], i))
-        lengths[longest] -= 1
-    return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
 
 def _sentence(given: int, kept: int, positions: int) -> str:

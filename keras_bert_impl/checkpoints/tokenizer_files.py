@@ -7,6 +7,8 @@ from typing import Any
 
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.checkpoints.model_directory import model_directory
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.vocabulary_file import load_vocabulary
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -42,6 +44,15 @@ def tokenizer_beside(
     if checkpoint.format == "huggingface":
         return WordPieceTokenizer.from_pretrained(folder) if has_tokenizer(folder) else None
     return _from_vocabulary(folder / "vocab.txt", say) if (folder / "vocab.txt").is_file() else None
+
+
+def check_rows_for_tokens(tokenizer: WordPieceTokenizer, config: BertConfig) -> None:
+    """Raises `InputError` unless a model has a row for every token; it may have more."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise InputError(
+            "`model` must have a row for every token of its vocabulary. "
+            f"Received: {tokenizer.vocab_size} tokens, {config.vocab_size} rows"
+        )
 
 
 def has_tokenizer(folder: Path) -> bool:

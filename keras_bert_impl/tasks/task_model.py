@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.model_directory import model_directory
-from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
+from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens, tokenizer_beside
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 from keras_bert_impl.tasks.rows import Row, batch_inputs, batches_by_length
@@ -192,13 +192,8 @@ class TaskModel:
                 f"`settings` must be of the task {' or '.join(self.tasks)} for {name}. "
                 f"Received: task={self.settings.task!r}"
             )
-        tokens, config = self.tokenizer.vocab_size, self.model.config
-        if tokens > config.vocab_size:
-            raise InputError(
-                "`model` must have a row for every token of its vocabulary. "
-                f"Received: {tokens} tokens, {config.vocab_size} rows"
-            )
-        length, positions = self.max_length, config.max_position_embeddings
+        check_rows_for_tokens(self.tokenizer, self.model.config)
+        length, positions = self.max_length, self.model.config.max_position_embeddings
         if isinstance(length, bool) or not isinstance(length, int) or not 3 <= length <= positions:
             raise InputError(
                 f"`max_length` must be a whole number from 3 to {positions}, the positions of the model. "
