@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := data,chinese,finetune,tuner,beam,garden,jax,serving,tflite,report,dev
+EXTRAS := data,chinese,finetune,tuner,beam,garden,jax,serving,tflite,onnx,report,dev
 INSTALLED := $(VENV)/installed
 PROCESSES ?= 2
 # A module's tests share fixtures, so they stay together.

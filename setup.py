@@ -23,9 +23,10 @@ extras = {
     "finetune": ["scikit-learn", "scipy", "seqeval", "charset-normalizer"],
     "tuner": ["optuna"],
     "garden": ["tf-models-official~=2.20.0"],
-    "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn"],
+    "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn", "prometheus-client"],
     "jax": ["jax"],
     "tflite": ["ai-edge-litert"],
+    "onnx": ["onnx", "onnxruntime"],
     "report": ["matplotlib", "jinja2", "tensorboard"],
     "gpu": ["tensorflow[and-cuda]~=2.20.0"],
     "dev": [
@@ -33,6 +34,8 @@ extras = {
         "pytest-xdist",
         "hypothesis",
         "httpx",
+        # A client of TensorFlow Serving that others wrote.
+        "ovmsclient",
         "ruff",
         "mypy",
         "types-PyYAML",

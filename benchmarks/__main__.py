@@ -25,9 +25,10 @@ NAMES = (
     "load_checkpoint",
     "agreement",
     "served_answer",
+    "serving",
 )
-HOURS = ("finetune",)
-"""Take hours; only when named."""
+HOURS = ("finetune", "serving_load")
+"""Take long; only when named."""
 ROOT = Path(__file__).resolve().parent.parent
 
 

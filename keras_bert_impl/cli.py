@@ -318,17 +318,57 @@ def _convert(options: Namespace) -> None:
 
 
 def _export(options: Namespace) -> None:
+    if options.format == "onnx":
+        if options.top is not None:
+            raise InputError(
+                f"`top` must be left out of an ONNX export, which answers with all logits. Received: top={options.top}"
+            )
+        for name in ("tokenizer_ops", "attention", "deploy", "model_name"):
+            if options[name]:
+                raise InputError(
+                    f"`{name}` must be left out of an ONNX export, which TensorFlow Serving does not load. "
+                    f"Received: {name}={options[name]!r}"
+                )
+        import_tensorflow(options.verbose)
+        from keras_bert_impl.serving.onnx_export import export_onnx
+
+        export_onnx(options.model, options.target, say=say)
+        return
+    from keras_bert_impl.serving.deploy.deployment import check_deployment, write_deployment
+
+    model_name = options.model_name or "bert"
+    if options.deploy is not None:
+        check_deployment(options.deploy, model_name)  # says what is wrong before TensorFlow's start
+    elif options.model_name is not None:
+        raise InputError(
+            "`model_name` must be left out where no files of a server are written: an export has no name. "
+            f"Received: model_name={options.model_name!r} without `deploy`"
+        )
     import_tensorflow(options.verbose)
     from keras_bert_impl.serving.saved_model import export_saved_model
 
-    export_saved_model(options.model, options.target, top=options.top, say=say)
+    export_saved_model(
+        options.model,
+        options.target,
+        top=options.top,
+        tokenizer_ops=options.tokenizer_ops or "core",
+        attention=options.attention,
+        say=say,
+    )
+    if options.deploy is not None:
+        write_deployment(options.target, options.deploy, model_name=model_name, say=say)
 
 
 def _serve(options: Namespace) -> None:
-    import_tensorflow(options.verbose)
-    from keras_bert_impl.serving.local_server import serve
+    from keras_bert_impl.serving.local_server import named_exports, serve
+    from keras_bert_impl.serving.server.settings import ServerSettings
 
-    serve(options.export, host=options.host, rest_port=options.rest_port, model_name=options.model_name, say=say)
+    models = named_exports(options.exports, options.model_name)
+    settings = {field.name: options[field.name] for field in dataclasses.fields(ServerSettings)}
+    settings |= {f"{protocol}_port": None for protocol in ("rest", "grpc") if options[f"no_{protocol}"]}
+    ServerSettings(**settings)  # says what is wrong before TensorFlow's start
+    import_tensorflow(options.verbose)
+    serve(models, say=say, **settings)
 
 
 def _demo(options: Namespace) -> None:
@@ -415,16 +455,51 @@ def _convert_options(parser: ArgumentParser) -> None:
 
 def _export_options(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=str, metavar="MODEL", help="model directory or run directory")
-    parser.add_argument("target", type=str, metavar="TARGET_DIR", help="directory that gets a numbered version")
-    parser.add_argument("--format", type=typing.Literal["savedmodel"], default="savedmodel", help="form of the export")
+    parser.add_argument(
+        "target", type=str, metavar="TARGET_DIR", help="directory that gets a numbered version; for ONNX, a new one"
+    )
+    formats = typing.Literal["savedmodel", "onnx"]
+    parser.add_argument("--format", type=formats, default="savedmodel", help="form of the export")
     parser.add_argument("--top", type=int, help="candidates per mask in the answer of a model that fills masks (5)")
+    parser.add_argument(
+        "--tokenizer-ops",
+        type=typing.Literal["core", "text"],
+        help="text: a faster tokenizer, for servers that have the operations of tensorflow-text which it needs (core)",
+    )
+    parser.add_argument("--attention", action="store_true", help="add a signature that shows the attention")
+    parser.add_argument(
+        "--deploy", type=str, metavar="DIR", help="directory for files that put the export on TensorFlow Serving"
+    )
+    parser.add_argument("--model-name", type=str, help="name of the model on the server of --deploy (bert)")
 
 
 def _serve_options(parser: ArgumentParser) -> None:
-    parser.add_argument("export", type=str, metavar="EXPORT_DIR", help="directory that `export` wrote")
+    parser.add_argument(
+        "exports",
+        type=str,
+        nargs="+",
+        metavar="EXPORT_DIR",
+        help="directory that `export` wrote; NAME=EXPORT_DIR for several models",
+    )
     parser.add_argument("--host", type=str, default="127.0.0.1", help="address to listen on")
     parser.add_argument("--rest-port", type=int, default=8501, help="port of the REST interface; 0 for a free one")
-    parser.add_argument("--model-name", type=str, default="bert", help="name in the address: /v1/models/NAME")
+    parser.add_argument("--grpc-port", type=int, default=8500, help="port of the gRPC interface; 0 for a free one")
+    parser.add_argument("--no-rest", action="store_true", help="no REST interface")
+    parser.add_argument("--no-grpc", action="store_true", help="no gRPC interface")
+    parser.add_argument(
+        "--model-name", type=str, default="bert", help="name of a model without NAME=, as in /v1/models/NAME"
+    )
+    parser.add_argument("--max-body-mb", type=float, default=32, help="requests of more megabytes are refused")
+    parser.add_argument("--max-request-rows", type=int, default=1024, help="requests of more rows are refused")
+    parser.add_argument(
+        "--max-batch-rows", type=int, default=32, help="rows up to which requests are joined into one run; 1 for none"
+    )
+    parser.add_argument(
+        "--batch-timeout-ms", type=float, default=2, help="milliseconds that a request is held back for others"
+    )
+    parser.add_argument("--max-waiting", type=int, default=256, help="requests that may wait; more are refused")
+    parser.add_argument("--poll-seconds", type=float, default=1, help="how often new versions are looked for")
+    parser.add_argument("--json-log", action="store_true", help="a line of JSON for each request on the error stream")
 
 
 def _demo_options(parser: ArgumentParser) -> None:

@@ -150,7 +150,7 @@ def _run(arguments: Sequence[str], say: Callable[[str], None]) -> None:
 
 def _ask(export: str, questions: Sequence[str], say: Callable[[str], None]) -> list[Any]:
     """Starts the server, asks each question over HTTP, prints the answers and stops the server."""
-    command = ["serve", export, "--rest-port", "0"]
+    command = ["serve", export, "--rest-port", "0", "--no-grpc"]
     say(f"$ {_shown(command)}")
     answers = []
     with subprocess.Popen(_started(command), stdout=subprocess.PIPE, text=True, encoding="utf-8") as server:

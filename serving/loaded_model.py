@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.tasks.question_answering import QuestionAnswering
 from keras_bert_impl.tasks.rows import text_row
@@ -54,6 +55,11 @@ class LoadedModel:
         return self.model.count_params() - sum(self._part(part).count_params() for part in self.fresh_parts)
 
     @property
+    def encoder(self) -> BertEncoder:
+        """The model's encoder, or the model that is one."""
+        return getattr(self.model, "encoder", self.model)
+
+    @property
     def text_inputs(self) -> tuple[str, ...]:
         """Names of the texts that are asked about together."""
         settings = self.settings
@@ -64,7 +70,7 @@ class LoadedModel:
     def _part(self, part: str) -> Any:
         if part != "pooler":
             return getattr(self.model, part)
-        return getattr(self.model, "encoder", self.model).get_layer("pooler")
+        return self.encoder.get_layer("pooler")
 
 
 class LoadedQuestionAnswerer(LoadedModel):

@@ -1,56 +1,58 @@
-"""A server for development and tests that speaks TensorFlow Serving's REST interface on this machine.
+"""A server for development and tests that speaks TensorFlow Serving's protocol on this machine, by REST and gRPC.
 
 In production the same export is served by TensorFlow Serving itself.
 """
 
 import contextlib
+import functools
+import importlib
 import json
 import os
+import queue
 import shlex
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.quiet import held_back_error_stream
+
+from .server.examples import example_requests
+from .server.settings import ServerSettings, check_model_name
+from .server.version_directory import has_saved_model, version_directories
 
 _SECONDS_TO_FINISH = 30
-_DESCRIPTION = Path("assets.extra", "signature.json")
+
+ExportDirs = str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]]
+"""A directory of numbered version directories, or several by the models' names."""
 
 
-def serve(
-    export_dir: str | os.PathLike[str],
-    *,
-    host: str = "127.0.0.1",
-    rest_port: int = 8501,
-    model_name: str = "bert",
-    say: Callable[[str], None] = lambda line: None,
-) -> None:
-    """Serves the highest version in `export_dir` until SIGINT or SIGTERM; accepted requests are answered first.
+def serve(export_dir: ExportDirs, *, say: Callable[[str], None] = lambda line: None, **settings: Any) -> None:
+    """Serves the highest version of each model until SIGINT or SIGTERM; accepted requests are answered first.
 
     Args:
-        export_dir: directory of numbered version directories.
-        host: address to listen on; the default is reached from this machine only.
-        rest_port: port; 0 for a free one, which `say` is told.
-        model_name: name in the URL, `/v1/models/NAME`.
+        export_dir: directory of numbered version directories, or several such by the models' names.
         say: receives the lines for the user.
+        **settings: those of `keras_bert_impl.serving.server.settings.ServerSettings`.
 
     Raises:
-        InputError: if the export cannot be loaded or the port not be had.
+        InputError: if a model has no version that can be loaded, or a port cannot be had.
     """
-    server = _Server(export_dir, host, rest_port, model_name)
+    server = _Server(export_dir, ServerSettings(**settings), say)
     with _stopped_by_signals(server), server:
-        for line in server.greeting():
-            say(line)
-        server.run()
+        if not server.stopping:
+            for line in server.greeting():
+                say(line)
+        server.wait()
     say("Stopped.")
 
 
 class LocalServer:
-    """The same server in a background thread, for tests and notebooks.
+    """The same server beside the program, for tests and notebooks.
 
     ```python
     with LocalServer("exports/bert") as server:
@@ -58,180 +60,316 @@ class LocalServer:
     ```
 
     Args:
-        export_dir: directory of numbered version directories.
-        host: address to listen on.
-        rest_port: port; 0, the default, for a free one.
-        model_name: name in the URL.
+        export_dir: directory of numbered version directories, or several such by the models' names.
+        rest_port: port of the REST interface; 0, the default, for a free one; None for none.
+        grpc_port: port of the gRPC interface; 0 for a free one; None, the default, for none.
+        say: receives the lines for the user: which versions come and go.
+        **settings: the others of `keras_bert_impl.serving.server.settings.ServerSettings`.
+
+    Raises:
+        InputError: as `serve` does.
     """
 
     def __init__(
         self,
-        export_dir: str | os.PathLike[str],
+        export_dir: ExportDirs,
         *,
-        host: str = "127.0.0.1",
-        rest_port: int = 0,
-        model_name: str = "bert",
+        rest_port: int | None = 0,
+        grpc_port: int | None = None,
+        say: Callable[[str], None] = lambda line: None,
+        **settings: Any,
     ) -> None:
-        self._server = _Server(export_dir, host, rest_port, model_name)
-        self._thread = threading.Thread(target=self._server.run, name="keras-bert-server", daemon=True)
+        self._server = _Server(export_dir, ServerSettings(rest_port=rest_port, grpc_port=grpc_port, **settings), say)
 
     @property
     def url(self) -> str:
-        """Address of the model: `:predict`, `/metadata` and so on are appended to it."""
-        return self._server.url
+        """Address of the first model: `:predict`, `/metadata` and so on are appended to it."""
+        return self._server.url(self._server.names[0])
+
+    @property
+    def root_url(self) -> str:
+        """Address of the server, `http://HOST:PORT`."""
+        return self._server.root_url
+
+    @property
+    def grpc_target(self) -> str:
+        """Address of the gRPC interface, `HOST:PORT`."""
+        return self._server.grpc_target
 
     def __enter__(self) -> Self:
         self._server.__enter__()
-        self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.stop()
-        self._thread.join()
-        self._server.__exit__(None, None, None)
+        self._server.__exit__(*exception)
 
 
 class _Server:
-    """Port, loaded model and HTTP server. Inside `with`, connections are accepted; `run` answers them."""
+    """Models, ports and protocols. Inside `with`, requests are answered."""
 
-    def __init__(self, export_dir: str | os.PathLike[str], host: str, rest_port: int, model_name: str) -> None:
-        if not model_name or set("/:") & set(model_name):
-            raise InputError(f"`model_name` must be a word without / and :. Received: model_name={model_name!r}")
-        if not 0 <= rest_port <= 65535:
-            raise InputError(f"`rest_port` must be at least 0 and at most 65535. Received: rest_port={rest_port!r}")
-        self._directory = latest_version(export_dir)
-        self._examples = _example_requests(self._directory)
-        self._model_name = model_name
-        self._host = host
-        self._rest_port = rest_port
-        self._stop_requested = False
-        self._uvicorn: Any = None
+    def __init__(self, export_dir: ExportDirs, settings: ServerSettings, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._say = say
+        self._directories = _directories(export_dir, settings.model_name)
+        for directory in self._directories.values():
+            _check_some_version(directory)
+        # Unlike an event, safe to be told from a signal handler.
+        self._stop: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._store: Any = None
+        self._grpc: Any = None
+        self._listener: socket.socket | None = None
+        self.stopping = False
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._directories)
 
     def __enter__(self) -> Self:
-        _check_http_stack()
+        _check_extra(self._settings)
         with contextlib.ExitStack() as stack:
-            self._socket = stack.enter_context(_listen(self._host, self._rest_port))
-            import uvicorn
-
-            from .rest_api import RestApi
-            from .rest_protocol import RequestError, read_inputs
-            from .servable import Servable
-
-            servable = stack.enter_context(contextlib.closing(Servable(self._directory)))
-            try:
-                for signature, request in self._examples.items():
-                    # The first run of a graph is slow, since TensorFlow optimises it then.
-                    servable.run(signature, read_inputs(request, servable.signatures[signature])[0])
-            except (KeyError, RequestError):
-                raise _badly_described(self._directory) from None
-            config = uvicorn.Config(
-                RestApi({self._model_name: servable}),
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_SECONDS_TO_FINISH,
-            )
-            self._uvicorn = uvicorn.Server(config)
-            # Signals are handled by `serve`: uvicorn would raise them anew after its end, and exit with their code.
-            self._uvicorn.capture_signals = contextlib.nullcontext
-            if self._stop_requested:
-                self.stop()
+            if self._settings.rest_port is not None:
+                self._listener = _listen(self._settings.host, self._settings.rest_port, "rest_port")
+                stack.callback(self._listener.close)
+            if self._settings.grpc_port:
+                # Found out before the models are loaded; gRPC opens it itself.
+                _listen(self._settings.host, self._settings.grpc_port, "grpc_port").close()
+            self._start(stack)
             self._resources = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._resources.close()
 
+    def _start(self, stack: contextlib.ExitStack) -> None:
+        from .server.batching import Batching
+        from .server.json_log import JsonLog
+        from .server.model_store import ModelStore
+        from .server.monitoring import Monitor
+        from .server.predictor import Predictor
+
+        settings = self._settings
+        log = stack.enter_context(contextlib.closing(JsonLog())) if settings.json_log else None
+        say = self._say if log is None else log.event
+        store = self._store = ModelStore(self._directories, poll_seconds=settings.poll_seconds, say=say)
+        stack.callback(store.close)
+        if self.stopping:
+            return
+        # TensorFlow's first session writes lines of its own, whatever the level of its log.
+        with held_back_error_stream():
+            store.start()
+        if self.stopping:
+            return
+        monitor = Monitor(store)
+        batching = Batching(
+            max_rows=settings.max_batch_rows,
+            wait_seconds=settings.batch_timeout_ms / 1000,
+            max_waiting=settings.max_waiting,
+            on_run=monitor.ran,
+        )
+        # By then both servers have ended: what still waits was given up after its time.
+        stack.callback(batching.close, abandon=True)
+        predictor = Predictor(
+            store,
+            batching,
+            monitor,
+            log=None if log is None else log.answered,
+            max_request_rows=settings.max_request_rows,
+        )
+        servers = stack.enter_context(_stopped_together())
+        if self._listener is not None:
+            servers.append(self._start_rest(self._listener, predictor, store, monitor))
+        if settings.grpc_port is not None:
+            servers.append(self._start_grpc(settings.grpc_port, predictor, store))
+
+    def _start_rest(self, listener: socket.socket, predictor: Any, store: Any, monitor: Any) -> Callable[[], None]:
+        """Begins to answer over REST; returns what ends it."""
+        from .server.http_server import HttpServer
+        from .server.rest_api import RestApi
+
+        api = RestApi(
+            predictor,
+            store,
+            monitor=monitor,
+            max_body_bytes=self._settings.max_body_bytes,
+            max_requests=self._settings.max_waiting,
+        )
+        http = HttpServer(api, listener, seconds_to_finish=_SECONDS_TO_FINISH)
+        http.start()
+        return http.stop
+
+    def _start_grpc(self, port: int, predictor: Any, store: Any) -> Callable[[], None]:
+        """Begins to answer over gRPC; returns what ends it."""
+        from .server.grpc_api import GrpcServer
+
+        self._grpc = GrpcServer(
+            predictor,
+            store,
+            self._settings.host,
+            port,
+            max_body_bytes=self._settings.max_body_bytes,
+            max_requests=self._settings.max_waiting,
+        )
+        self._grpc.start()
+        return functools.partial(self._grpc.stop, _SECONDS_TO_FINISH)
+
     @property
-    def url(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        host = f"[{host}]" if ":" in host else host
-        return f"http://{host}:{port}/v1/models/{self._model_name}"
+    def root_url(self) -> str:
+        if self._listener is None:
+            raise InputError("`rest_port` must be given for a URL. Received: rest_port=None")
+        host, port = self._listener.getsockname()[:2]
+        return f"http://{_in_address(host)}:{port}"
 
-    def greeting(self) -> list[str]:
-        lines = [f"Ready: version {self._directory.name} at {self.url} (stop with Ctrl-C)"]
-        if "serving_default" in self._examples:
-            request = json.dumps(self._examples["serving_default"], ensure_ascii=False)
-            lines.append(f"Ask it: curl -d {shlex.quote(request)} {self.url}:predict")
-        return lines
+    def url(self, name: str) -> str:
+        return f"{self.root_url}/v1/models/{name}"
 
-    def run(self) -> None:
-        self._uvicorn.run(sockets=[self._socket])
+    @property
+    def grpc_target(self) -> str:
+        if self._grpc is None:
+            raise InputError("`grpc_port` must be given for a gRPC target. Received: grpc_port=None")
+        return f"{_in_address(self._settings.host)}:{self._grpc.port}"
+
+    def greeting(self) -> Iterator[str]:
+        hint = " (stop with Ctrl-C)"
+        for name in self.names:
+            place = f"{self.grpc_target}, model {name}" if self._listener is None else self.url(name)
+            yield f"Ready: version {self._served_version(name)} at {place}{hint}"
+            hint = ""
+        if self._grpc is not None and self._listener is not None:
+            yield f"gRPC at {self.grpc_target}"
+        if self._listener is None:
+            return
+        name = self.names[0]
+        version = version_directories(self._directories[name]).get(self._served_version(name))
+        examples = {} if version is None else example_requests(version)
+        if "serving_default" in examples:
+            request = json.dumps(examples["serving_default"], ensure_ascii=False)
+            yield f"Ask it: curl -d {shlex.quote(request)} {self.url(name)}:predict"
+
+    def _served_version(self, name: str) -> int:
+        with self._store.lease(name) as servable:
+            return servable.version
+
+    def wait(self) -> None:
+        """Returns when `stop` has been called."""
+        self._stop.get()
 
     def stop(self) -> None:
-        self._stop_requested = True
-        if self._uvicorn is not None:
-            self._uvicorn.should_exit = True
+        self.stopping = True
+        if self._store is not None:
+            self._store.interrupt()
+        self._stop.put(None)
+
+
+def named_exports(words: Sequence[str], model_name: str) -> dict[str, str]:
+    """Returns the export directories by the models' names, of words `EXPORT_DIR` or `NAME=EXPORT_DIR`.
+
+    Args:
+        words: as on the command line.
+        model_name: name of the one that has none.
+
+    Raises:
+        InputError: if two have the same name.
+    """
+    models: dict[str, str] = {}
+    for word in words:
+        name, sign, directory = word.partition("=")
+        if not sign or Path(word).is_dir():
+            name, directory = model_name, word
+        if name in models:
+            raise InputError(
+                f"`export_dir` must be given as NAME=EXPORT_DIR, each model by a name of its own. "
+                f"Received: {models[name]!r} and {directory!r}, both for {name!r}"
+            )
+        models[name] = directory
+    return models
 
 
 def latest_version(export_dir: str | os.PathLike[str]) -> Path:
     """Returns the version directory with the highest number; raises `InputError` where there is none."""
-    directory = Path(export_dir)
+    versions = _versions(Path(export_dir))
+    return versions[max(versions)]
+
+
+def _versions(directory: Path) -> dict[int, Path]:
     if not directory.is_dir():
         raise InputError(f"`export_dir` must be a directory that `export` wrote. Received: {str(directory)!r}")
-    versions = [path for path in directory.iterdir() if _is_version(path)]
+    versions = version_directories(directory)
     if not versions:
-        hint = ", which is a version directory itself: give the one above" if _has_saved_model(directory) else ""
+        hint = ", which is a version directory itself: give the one above" if has_saved_model(directory) else ""
         raise InputError(
             "`export_dir` must hold numbered version directories, each with a saved_model.pb. "
             f"Received: {str(directory)!r}{hint}"
         )
-    return max(versions, key=lambda path: int(path.name))
+    return versions
 
 
-def _is_version(path: Path) -> bool:
-    return path.name.isascii() and path.name.isdigit() and _has_saved_model(path)
+def _check_some_version(directory: Path) -> None:
+    """Finds out before TensorFlow's start whether there is a version whose description is whole."""
+    faults = []
+    for _, version in sorted(_versions(directory).items(), reverse=True):
+        try:
+            example_requests(version)
+        except InputError as error:
+            faults.append(error)
+        else:
+            return
+    raise faults[0]
 
 
-def _has_saved_model(path: Path) -> bool:
-    return (path / "saved_model.pb").is_file()
+def _directories(export_dir: ExportDirs, model_name: str) -> dict[str, Path]:
+    models = export_dir if isinstance(export_dir, Mapping) else {model_name: export_dir}
+    if not models:
+        raise InputError("`export_dir` must name a model. Received: none")
+    for name in models:
+        check_model_name(name, "model_name")
+    return {name: Path(directory) for name, directory in models.items()}
 
 
-def _check_http_stack() -> None:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            f"The local server needs the extra `serving`: pip install 'keras-bert-impl[serving]'. Missing: {error.name}"
-        ) from error
+def _check_extra(settings: ServerSettings) -> None:
+    needed = ["prometheus_client"]
+    needed += [] if settings.rest_port is None else ["starlette", "uvicorn"]
+    needed += [] if settings.grpc_port is None else ["grpc", "tensorflow_serving"]
+    for name in needed:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(
+                "The local server needs the extra `serving`: pip install 'keras-bert-impl[serving]'. "
+                f"Missing: {error.name}"
+            ) from error
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, argument: str) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family)
+        listener = socket.create_server(address[:2], family=family, backlog=1024)
+        # Connections inherit it. An answer goes out in two pieces, of which the second would wait for the client's
+        # acknowledgement of the first: 40 ms on every kept connection.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
         raise InputError(
-            f"`rest_port` must be one that this server may listen on at {host}; {reason}. Received: rest_port={port}"
+            f"`{argument}` must be one that this server may listen on at {host}; {reason}. Received: {argument}={port}"
         ) from error
 
 
-def _example_requests(version_directory: Path) -> dict[str, Any]:
-    """The example requests that an export carries, by signature."""
-    description = version_directory / _DESCRIPTION
-    if not description.is_file():
-        return {}
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+@contextlib.contextmanager
+def _stopped_together() -> Iterator[list[Callable[[], None]]]:
+    """Stops the servers of both protocols at the same time: neither accepts requests while the other finishes."""
+    stops: list[Callable[[], None]] = []
     try:
-        signatures = json.loads(description.read_text(encoding="utf-8"))["signatures"]
-        requests = {name: signature["example"]["request"] for name, signature in signatures.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise _badly_described(version_directory) from None
-    if not all(isinstance(request, dict) for request in requests.values()):
-        raise _badly_described(version_directory)
-    return requests
-
-
-def _badly_described(version_directory: Path) -> InputError:
-    return InputError(
-        "`export_dir` must hold a whole export; export it anew. "
-        f"Received: {str(version_directory / _DESCRIPTION)!r}, which does not describe its signatures"
-    )
+        yield stops
+    finally:
+        threads = [threading.Thread(target=stop, name="keras-bert-stop") for stop in stops]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """Turns a pretrained model into a SavedModel that an unmodified TensorFlow Serving loads."""
 
-import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -15,16 +13,22 @@ import tensorflow as tf
 from keras_bert_impl.atomic import atomic_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
+from . import warm_up
+from .description import LARGE_OUTPUTS, json_array, model_facts, write_json
 from .kinds import FILL_MASK, kind_of
 from .loaded_model import LoadedModel, checked_top
+from .measurements import measurements
+from .model_card import FILE as CARD
+from .model_card import model_card
 from .proof.prove import Proof, prove
-from .rest_protocol import write_outputs
+from .server.rest_protocol import write_outputs
 from .signatures.signatures import Signatures
 
 _USUAL_TOP = 5
-# Outputs of the id signature that would make the description unreadable.
-_LARGE_OUTPUTS = ("mlm_logits", "sequence_output", "pooled_output")
+# Requests are written with a model's name, though a version is warmed up under any.
+_MODEL_NAME = "bert"
 
 
 def export_saved_model(
@@ -34,6 +38,8 @@ def export_saved_model(
     top: int | None = None,
     version: int | None = None,
     max_length: int | None = None,
+    tokenizer_ops: str = "core",
+    attention: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Writes `TARGET/VERSION/`, after it has proved itself.
@@ -49,6 +55,10 @@ def export_saved_model(
         version: number of the version; the next free one when not given.
         max_length: ids that a row may have, with `[CLS]` and `[SEP]`; what the model was trained with, if its
             directory says so, else its positions, when not given.
+        tokenizer_ops: `"core"` for a tokenizer of TensorFlow's own operations, which every server has; `"text"` for a
+            faster one that needs some of tensorflow-text, which `signature.json` names.
+        attention: whether there is a signature `attention`, which shows what the encoder looks at. Its answers grow
+            with the square of a text's length.
         say: receives the lines for the user.
 
     Returns:
@@ -64,6 +74,8 @@ def export_saved_model(
         raise InputError(
             f"`top` must be left out but for a model that fills masks. Received: top={top!r}, a model for {kind.name}"
         )
+    if tokenizer_ops not in ("core", "text"):
+        raise InputError(f"`tokenizer_ops` must be core or text. Received: tokenizer_ops={tokenizer_ops!r}")
     # Answers are compared in float32 as the CPU computes it, so the model is read there.
     with tf.device("CPU:0"):
         loaded = kind.load(model_dir, max_length)
@@ -75,22 +87,35 @@ def export_saved_model(
         say(f"The model was saved without its {part}; the outputs that need it are left out.")
     with tf.device("CPU:0"):
         comparison = kind.comparison(loaded, **options)
+        if attention:
+            comparison.expect_attention()
 
     with atomic_directory(target) as folder:
-        tokenizer = InGraphWordPiece(loaded.tokenizer)
+        tokenizer = _in_graph(loaded.tokenizer, tokenizer_ops)
         signatures = kind.signatures(loaded, tokenizer, **options)
-        specs = _write(signatures, tokenizer, folder)
+        specs = _write(signatures, tokenizer, folder, attention)
         say("Proving it: a process with TensorFlow alone runs each signature, and the Keras model answers the same.")
-        proof = prove(folder, comparison)
+        proof = prove(folder, comparison, text_ops=tokenizer_ops == "text")
         extra = folder / "assets.extra"
         extra.mkdir(exist_ok=True)
         description = {"kind": kind.name, **_description(loaded, signatures, options, proof, specs)}
-        _write_json(extra / "signature.json", description)
-        _write_json(extra / "proof.json", proof.record)
+        write_json(extra / "signature.json", description)
+        write_json(extra / "proof.json", proof.record)
+        warm_up.write(folder, _MODEL_NAME, proof.warm_up)
+        card = model_card(
+            description,
+            proof.record,
+            vocabulary=loaded.tokenizer.vocabulary,
+            measured=measurements(loaded.directory),
+            warm_up_requests=len(proof.warm_up),
+        )
+        (extra / CARD).write_text(card, encoding="utf-8")
     say(
         "Proved on {texts} texts in {requests} requests: largest difference {largest_difference:.1e} of the output's "
         "largest value (allowed: {bound:.0e}).".format(**proof.record)
     )
+    if other_ops := proof.record["other_ops"]:
+        say(f"A server needs these operations of tensorflow-text: {', '.join(other_ops)}.")
     say(f"Exported version {target.name} to {target}. To serve it here: keras-bert serve {target.parent}")
     return target
 
@@ -113,16 +138,27 @@ def _version_directory(target: Path, version: int | None) -> Path:
     return target / str(version)
 
 
+def _in_graph(tokenizer: WordPieceTokenizer, ops: str) -> InGraphWordPiece:
+    if ops == "core":
+        return InGraphWordPiece(tokenizer)
+    from keras_bert_impl.tokenization.in_graph_text_ops import TextOpsWordPiece
+
+    return TextOpsWordPiece(tokenizer)
+
+
 _Specs = dict[str, dict[str, dict[str, Any]]]
 """By signature: the inputs and the outputs, each by name with dtype and shape."""
 
 
-def _write(signatures: Signatures, tokenizer: InGraphWordPiece, folder: Path) -> _Specs:
+def _write(signatures: Signatures, tokenizer: InGraphWordPiece, folder: Path, attention: bool) -> _Specs:
     archive = keras.export.ExportArchive()
     # Not the model: the variables that a signature uses are saved anyway, and those of a tracked model once more.
     archive.track(tokenizer)
+    endpoints = signatures.endpoints()
+    if attention:
+        endpoints["attention"] = signatures.attention_endpoint()
     specs = {}
-    for name, (function, inputs) in signatures.endpoints().items():
+    for name, (function, inputs) in endpoints.items():
         endpoint = archive.add_endpoint(name, function, inputs)
         outputs = endpoint.get_concrete_function().structured_outputs
         specs[name] = {
@@ -141,57 +177,33 @@ def _description(
     loaded: LoadedModel, signatures: Signatures, options: dict[str, Any], proof: Proof, specs: _Specs
 ) -> dict[str, Any]:
     """What a client needs to know, with a request for each signature and its right answer."""
-    tokenizer = loaded.tokenizer
     return {
-        "architecture": type(loaded.model).__name__,
-        "config": loaded.model.config.to_dict(),
-        **({} if loaded.settings is None else {"task": dataclasses.asdict(loaded.settings)}),
-        **({"labels": list(loaded.model.labels)} if hasattr(loaded.model, "labels") else {}),
-        "tokenizer": {"vocab_size": tokenizer.vocab_size, **tokenizer.options},
-        "weights_sha256": _weights_sha256(loaded.directory),
+        **model_facts(loaded),
+        "other_ops": proof.record["other_ops"],
         **options,
         "max_length": loaded.max_length,
         "truncation": f"{signatures.truncation}, and `truncated` is true",
-        "padding": f"positions with id {tokenizer.pad_token_id} are padding",
+        "padding": f"positions with id {loaded.tokenizer.pad_token_id} are padding",
         "signatures": {name: {**specs[name], "example": _example(name, proof)} for name in specs},
     }
 
 
 def _example(signature: str, proof: Proof) -> dict[str, Any]:
-    inputs = {name: _json_array(array) for name, array in proof.example_inputs[signature].items()}
+    inputs = {name: json_array(array) for name, array in proof.example_inputs[signature].items()}
     outputs = proof.example_outputs[signature]
     if signature == "serving_default":
         rows = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
         request: dict[str, Any] = {"instances": inputs["text"] if inputs.keys() == {"text"} else rows}
         return {"request": request, "answer": json.loads(write_outputs(_as_objects(outputs), row_form=True))}
     request = {"signature_name": signature, "inputs": inputs}
-    shown = {name: array for name, array in sorted(outputs.items()) if name not in _LARGE_OUTPUTS}
+    shown = {name: array for name, array in sorted(outputs.items()) if name not in LARGE_OUTPUTS}
     if len(shown) == len(outputs):
         return {"request": request, "answer": json.loads(write_outputs(_as_objects(outputs), row_form=False))}
     return {
         "request": request,
-        "answer_in_part": {"outputs": {name: _json_array(array) for name, array in shown.items()}},
+        "answer_in_part": {"outputs": {name: json_array(array) for name, array in shown.items()}},
     }
 
 
 def _as_objects(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: array.astype(object) if array.dtype.kind == "S" else array for name, array in outputs.items()}
-
-
-def _json_array(array: np.ndarray) -> list[Any]:
-    return np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist()
-
-
-def _weights_sha256(directory: Path) -> str:
-    """Returns the checksum of the weights' file, or of its shards one after another."""
-    files = sorted(directory.glob("model*.safetensors")) or sorted(directory.glob("pytorch_model*.bin"))
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -93,6 +93,7 @@ def test_the_export_answers_over_http_after_it_was_moved_and_the_run_deleted(way
     expected = json.loads(asked.out)[0]["masks"][0]
     shutil.copytree(folder / "export", tmp_path / "moved")
     command = [sys.executable, "-m", "keras_bert_console", "serve", str(tmp_path / "moved"), "--rest-port", "0"]
+    command += ["--grpc-port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as server:
         try:
             url = next(re.search(r"http://\S+/v1/models/bert", line) for line in server.stdout if "http" in line)[0]

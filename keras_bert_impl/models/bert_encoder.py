@@ -130,12 +130,13 @@ class BertEncoder(PretrainedModel):
         position_ids, attention_mask = layout(inputs["pair_ids"], inputs["cls_positions"])
         return {"attention_mask": attention_mask}, position_ids, inputs["cls_positions"]
 
-    def _add_blocks(self, hidden_states, masks):
+    def _add_blocks(self, hidden_states, masks, return_attention=None):
         """Appends what each block makes of the last of `hidden_states`; returns the attention probabilities."""
+        return_attention = self.return_attention if return_attention is None else return_attention
         attention_probabilities = []
         for block in self.blocks:
-            x = block(hidden_states[-1], **masks, return_attention=self.return_attention)
-            if self.return_attention:
+            x = block(hidden_states[-1], **masks, return_attention=return_attention)
+            if return_attention:
                 x, probabilities = x
                 attention_probabilities.append(probabilities)
             hidden_states.append(x)
@@ -194,6 +195,20 @@ class BertEncoder(PretrainedModel):
             hidden_states = hidden_states[-1:]
         in_rows_all = [in_rows(states, *real_tokens) for states in hidden_states]
         return keras.Model(inputs, self._named(in_rows_all, pooled, attention_probabilities), name=self.name)
+
+    def attention_probabilities(self, inputs: dict[str, Any]) -> Any:
+        """Returns what each position gathers from each, whether or not the model has `return_attention`.
+
+        Args:
+            inputs: tensors, as the model takes them.
+
+        Returns:
+            A tensor in the compute dtype, `(batch, num_hidden_layers, num_attention_heads, seq_len, seq_len)`, as the
+            output `attention_probabilities`.
+        """
+        masks, position_ids, _ = self._masks_and_positions(inputs)
+        hidden_states = [self.embeddings(inputs["token_ids"], inputs["segment_ids"], position_ids=position_ids)]
+        return keras.ops.stack(self._add_blocks(hidden_states, masks, return_attention=True), axis=1)
 
     def packed_form(self) -> keras.Model:
         """Returns a model of the same layers, with the same variables, that takes packed rows."""

@@ -1,4 +1,4 @@
-"""The WordPiece tokenizer inside a TensorFlow graph, with tensorflow-text's operations, for `tf.data`."""
+"""The WordPiece tokenizer inside a TensorFlow graph, with tensorflow-text's operations."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _LONGEST_PIECE = 256  # what the operation can hold
 _UNKNOWN, _NEVER = "[UNK]", "é"  # the operation wants the first one, and a word; neither occurs in plain words
 
 
-class TextOpsWordPiece(tf.Module):
+class TextOpsWordPiece(InGraphWordPiece):
     """Gives the ids that a `WordPieceTokenizer` gives, several times as fast as `InGraphWordPiece` on plain text.
 
     Texts of printable ASCII without tokens to be kept whole need no normalisation but lower-casing, and all
@@ -43,8 +43,7 @@ class TextOpsWordPiece(tf.Module):
     """
 
     def __init__(self, tokenizer: WordPieceTokenizer, name: str | None = None) -> None:
-        super().__init__(name=name)
-        self._any_text = InGraphWordPiece(tokenizer)
+        super().__init__(tokenizer, name=name)
         self._lowercase = tokenizer.lowercase
         self._added = _containing(tokenizer.added_tokens)
         self._kept = _containing([*tokenizer.special_tokens, *tokenizer.added_tokens])
@@ -64,25 +63,16 @@ class TextOpsWordPiece(tf.Module):
             token_out_type=tf.int32,
             unknown_token=_UNKNOWN,
         )
-        signature = [tf.TensorSpec([None], tf.string, name="texts")]
-        self._keeping = tf.function(lambda texts: self._tokenize(texts, True), signature, autograph=False)
-        self._plain = tf.function(lambda texts: self._tokenize(texts, False), signature, autograph=False)
-
-    def __call__(self, texts: Any, keep_special_tokens: bool = True) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text."""
-        texts = tf.convert_to_tensor(texts, tf.string)
-        ids, row_splits = self._keeping(texts) if keep_special_tokens else self._plain(texts)
-        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
 
     def with_offsets(
-        self, texts: Any, keep_special_tokens: bool = True
+        self, texts: Any, keep_special_tokens: bool = True, include_marks: bool = False
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the ids and where each piece starts and ends in its text, as `InGraphWordPiece.with_offsets` does."""
         with tf.device("/device:CPU:0"):
             texts = tf.convert_to_tensor(texts, tf.string)
 
             def others(texts: tf.Tensor) -> _Parts:
-                ids, starts, ends = self._any_text.with_offsets(texts, keep_special_tokens)
+                ids, starts, ends = InGraphWordPiece.with_offsets(self, texts, keep_special_tokens, include_marks)
                 return ids.row_splits, ids.values, starts.values, ends.values
 
             row_splits, *values = self._each_way(texts, keep_special_tokens, self._plain_with_offsets, others)
@@ -93,8 +83,8 @@ class TextOpsWordPiece(tf.Module):
         with tf.device("/device:CPU:0"):
 
             def others(texts: tf.Tensor) -> _Parts:
-                ids = self._any_text(texts, keep_special_tokens)
-                return ids.row_splits, ids.values
+                ids, row_splits = InGraphWordPiece._tokenize(self, texts, keep_special_tokens)
+                return row_splits, ids
 
             row_splits, ids = self._each_way(texts, keep_special_tokens, self._plain_ids, others)
             return ids, row_splits

@@ -46,6 +46,15 @@ class Comparison(abc.ABC):
         if not all(np.isfinite(array).all() for array in arrays):
             raise ExportError("The export was not put in place: the model itself gives values that are not numbers")
 
+    def expect_attention(self) -> None:
+        """Has the signature that shows the attention compared, too."""
+        self.expected["attention"] = []
+        for row in self.rows:
+            inputs = self.inputs([row])
+            encoder_inputs = {name: inputs[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+            probabilities = keras.ops.cast(self.loaded.encoder.attention_probabilities(encoder_inputs), "float32")
+            self.expected["attention"].append({"attention": keras.ops.convert_to_numpy(probabilities)[0]})
+
     @property
     def count(self) -> int:
         """Number of example texts."""
@@ -88,7 +97,7 @@ class Comparison(abc.ABC):
 
     def request(self, signature: str, members: Sequence[int]) -> Outputs:
         """Returns the inputs of a signature for some of the texts."""
-        if signature == "serving_default":
+        if signature in ("serving_default", "attention"):
             columns = zip(*(self.texts[i] for i in members), strict=True)
             return {
                 name: np.array([text.encode("utf-8") for text in column])
@@ -102,17 +111,30 @@ class Comparison(abc.ABC):
         row, outputs = self.rows[number], self.expected[signature][number]
         if signature == "token_ids":
             return self.id_differences(answer, row, outputs)
+        compared = self._attention_differences if signature == "attention" else self.text_differences
         return {
             "num_tokens": exactly(answer["num_tokens"] == len(row.token_ids)),
             "truncated": exactly(answer["truncated"] == row.truncated),
-            **self.text_differences(answer, row, outputs),
+            **compared(answer, row, outputs),
+        }
+
+    def _attention_differences(self, answer: Outputs, row: Any, outputs: Outputs) -> dict[str, float]:
+        size = len(row.token_ids)
+        tokens = [self.loaded.tokenizer.vocabulary[i] for i in row.token_ids]
+        padded = tokens + [""] * (len(answer["tokens"]) - size)
+        is_zero = not answer["attention"][..., size:, :].any() and not answer["attention"][..., size:].any()
+        return {
+            "tokens": exactly(decoded(answer["tokens"]).tolist() == padded),
+            "attention": difference(answer["attention"][..., :size, :size], outputs["attention"]),
+            "filled_up": exactly(is_zero),
         }
 
     def scales(self, signature: str) -> Iterator[tuple[str, float]]:
         """Yields the largest absolute value of each output over all texts."""
         outputs = self.expected[signature]
         scales = {name: max(largest(of_text[name]) for of_text in outputs) for name in outputs[0]}
-        for name, scale in (scales | self.derived_scales(scales, outputs)).items():
+        derived = {} if signature == "attention" else self.derived_scales(scales, outputs)
+        for name, scale in (scales | derived).items():
             yield name, max(scale, TINY)
 
     def _in_both_segments(self, rows: Sequence[Any]) -> dict[str, np.ndarray]:

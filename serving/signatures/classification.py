@@ -21,7 +21,7 @@ class ClassificationSignatures(Signatures):
                 truncated: bool, `(batch,)`; whether the end of a text was left out.
         """
         rows = self.rows(text, text_pair)
-        return {**self._answers(self._model(rows.inputs, training=False)), **rows.facts}
+        return {**self._answers(self._unpadded(rows.inputs, training=False)), **rows.facts}
 
     def answer_ids(self, token_ids: tf.Tensor, segment_ids: tf.Tensor) -> Outputs:
         """Answers ids.
@@ -36,7 +36,7 @@ class ClassificationSignatures(Signatures):
             Of regression:
                 value: float32, `(batch,)`.
         """
-        return self._answers(self._model(self.model_inputs(token_ids, segment_ids), training=False))
+        return self._answers(self._unpadded(self.model_inputs(token_ids, segment_ids), training=False))
 
     def _answers(self, logits: tf.Tensor) -> Outputs:
         if self._settings.task == "regression":

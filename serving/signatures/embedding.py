@@ -33,13 +33,13 @@ class EmbeddingSignatures(Signatures):
         Returns:
             A dict:
                 sentence_embedding: float32, `(batch, hidden_size)`, as for texts.
-                sequence_output: float32, `(batch, seq_len, hidden_size)`.
+                sequence_output: float32, `(batch, seq_len, hidden_size)`; 0 at padding.
                 pooled_output: float32, `(batch, hidden_size)`; absent if the model was saved without pooler.
         """
         return self._vectors(self.model_inputs(token_ids, segment_ids))
 
     def _vectors(self, inputs: dict[str, tf.Tensor]) -> Outputs:
-        encoded = self._model(inputs, training=False)
+        encoded = self._unpadded(inputs, training=False)
         vectors = tf.cast(encoded["sequence_output"], tf.float32)
         is_token = tf.cast(inputs["padding_mask"], tf.float32)[:, :, None]
         # Its length is made 1, so the sum does as well as the mean.

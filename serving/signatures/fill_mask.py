@@ -1,5 +1,8 @@
 """Masks filled for raw texts, and everything that a pretrained model computes for token ids."""
 
+import functools
+from typing import Any
+
 import tensorflow as tf
 
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
@@ -20,9 +23,11 @@ class FillMaskSignatures(Signatures):
     def __init__(self, loaded: LoadedModel, tokenizer: InGraphWordPiece, top: int) -> None:
         super().__init__(loaded, tokenizer)
         self._top = top
-        # Models are often given more rows than the vocabulary has tokens.
-        spare_rows = self._model.config.vocab_size - loaded.tokenizer.vocab_size
-        self._tokens = [*loaded.tokenizer.vocabulary, *[""] * spare_rows]
+
+    @functools.cached_property
+    def _unpadded(self) -> Any:
+        """The encoder, as `Signatures` has the model: where the masks stand, the signatures find out."""
+        return self._model.encoder.unpadded_form()
 
     def answer_texts(self, text: tf.Tensor) -> Outputs:
         """Fills the masks of raw texts.
@@ -41,17 +46,16 @@ class FillMaskSignatures(Signatures):
         """
         rows = self.rows(text)
         token_ids = rows.inputs["token_ids"]
-        encoded = self._model.encoder(self.model_inputs(token_ids, tf.zeros_like(token_ids)), training=False)
-        positions, logits = self._masked_lm(token_ids, encoded["sequence_output"])
+        encoded = self._unpadded(self.model_inputs(token_ids, tf.zeros_like(token_ids)), training=False)
+        masks, logits = self._masked_lm(token_ids, encoded["sequence_output"])
         top_logits, top_ids = tf.math.top_k(logits, self._top)
         probabilities = tf.exp(top_logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))
-        is_mask = tf.expand_dims(positions != NO_POSITION, -1)
         return {
-            "mask_positions": positions,
-            "top_tokens": tf.where(is_mask, tf.gather(tf.constant(self._tokens), top_ids), ""),
-            "top_token_ids": tf.where(is_mask, top_ids, NO_POSITION),
-            "top_probabilities": tf.where(is_mask, probabilities, 0.0),
-            "top_logits": tf.where(is_mask, top_logits, 0.0),
+            "mask_positions": masks.to_tensor(NO_POSITION),
+            "top_tokens": masks.with_values(tf.gather(tf.constant(self._tokens), top_ids)).to_tensor(""),
+            "top_token_ids": masks.with_values(top_ids).to_tensor(NO_POSITION),
+            "top_probabilities": masks.with_values(probabilities).to_tensor(0.0),
+            "top_logits": masks.with_values(top_logits).to_tensor(0.0),
             **rows.facts,
         }
 
@@ -62,16 +66,15 @@ class FillMaskSignatures(Signatures):
             A dict:
                 mask_positions: int32, `(batch, masks)`; -1 where a row has fewer masks than another.
                 mlm_logits: float32, `(batch, masks, vocab_size)`; 0 where there is no mask.
-                sequence_output: float32, `(batch, seq_len, hidden_size)`.
+                sequence_output: float32, `(batch, seq_len, hidden_size)`; 0 at padding.
                 pooled_output: float32, `(batch, hidden_size)`; absent if the model was saved without pooler.
                 nsp_logits: float32, `(batch, 2)`; absent if the model was saved without that head.
         """
-        encoded = self._model.encoder(self.model_inputs(token_ids, segment_ids), training=False)
-        positions, logits = self._masked_lm(token_ids, encoded["sequence_output"])
-        is_mask = tf.expand_dims(positions != NO_POSITION, -1)
+        encoded = self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
+        masks, logits = self._masked_lm(token_ids, encoded["sequence_output"])
         outputs = {
-            "mask_positions": positions,
-            "mlm_logits": tf.where(is_mask, logits, 0.0),
+            "mask_positions": masks.to_tensor(NO_POSITION),
+            "mlm_logits": masks.with_values(logits).to_tensor(0.0),
             "sequence_output": tf.cast(encoded["sequence_output"], tf.float32),
         }
         if "pooler" not in self._fresh_parts:
@@ -80,9 +83,11 @@ class FillMaskSignatures(Signatures):
                 outputs["nsp_logits"] = tf.cast(self._model.nsp_head(encoded["pooled_output"]), tf.float32)
         return outputs
 
-    def _masked_lm(self, token_ids: tf.Tensor, sequence_output: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns where the masks stand, `(batch, masks)`, and the logits there."""
-        columns = tf.broadcast_to(tf.range(tf.shape(token_ids)[1]), tf.shape(token_ids))
+    def _masked_lm(self, token_ids: tf.Tensor, sequence_output: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Returns where the masks stand, `(batch, masks)`, and the logits there, `(all masks, vocab_size)`."""
+        batch, seq_len = tf.unstack(tf.shape(token_ids))
+        columns = tf.broadcast_to(tf.range(seq_len), [batch, seq_len])
         masks = tf.ragged.boolean_mask(columns, token_ids == self._special.mask_token_id)
-        positions = masks.to_tensor(NO_POSITION)
-        return positions, self._model.mlm_head(sequence_output, tf.maximum(positions, 0))
+        places = tf.cast(masks.value_rowids(), tf.int32) * seq_len + masks.values
+        vectors = tf.reshape(sequence_output, [-1, sequence_output.shape[-1]])
+        return masks, self._model.mlm_head(vectors, places)

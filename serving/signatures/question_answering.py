@@ -48,7 +48,7 @@ class QuestionAnsweringSignatures(Signatures):
                 truncated: bool, `(batch,)`; whether the end of the question or of the context was left out.
         """
         rows, starts, ends, context_place = self._rows_of_questions(question, context)
-        logits = self._model(rows.inputs, training=False)
+        logits = self._unpadded(rows.inputs, training=False)
         null_scores = logits["start_logits"][:, 0] + logits["end_logits"][:, 0]
         scores = self._pair_scores(logits, context_place, tf.cast(starts.row_lengths(), tf.int32))
         # Of equal scores the one that begins first comes first, and of those the shorter.
@@ -89,9 +89,13 @@ class QuestionAnsweringSignatures(Signatures):
 
         Returns:
             A dict:
-                start_logits, end_logits: float32, `(batch, seq_len)`.
+                start_logits, end_logits: float32, `(batch, seq_len)`; 0 at padding.
         """
-        return self._model(self.model_inputs(token_ids, segment_ids), training=False)
+        return self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
+
+    def rows_of_texts(self, *texts: tf.Tensor) -> Rows:
+        """Returns the rows that `answer_texts` reads."""
+        return self._rows_of_questions(*texts)[0]
 
     def _rows_of_questions(
         self, question: tf.Tensor, context: tf.Tensor

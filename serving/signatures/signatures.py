@@ -1,6 +1,7 @@
 """What the signatures of every export have in common: texts to rows, and ids to the model's inputs."""
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,16 @@ class Signatures(abc.ABC):
         self._max_length = loaded.max_length
         self.text_inputs = loaded.text_inputs
 
+    @functools.cached_property
+    def _unpadded(self) -> Any:
+        """The model, in the form in which only the real tokens of a batch of mixed lengths cost anything."""
+        return self._model.unpadded_form()
+
+    @functools.cached_property
+    def _tokens(self) -> list[str]:
+        """The token of each id. Models are often given more rows than the vocabulary has tokens."""
+        return [*self._special.vocabulary, *[""] * (self._model.config.vocab_size - self._special.vocab_size)]
+
     @property
     def truncation(self) -> str:
         """What becomes of texts that are too long."""
@@ -72,6 +83,11 @@ class Signatures(abc.ABC):
             "token_ids": (self.answer_checked_ids, ids),
         }
 
+    def attention_endpoint(self) -> tuple[Any, list[tf.TensorSpec]]:
+        """Returns function and inputs of the signature that shows what the encoder looks at, for `endpoints`."""
+        _, texts = self.endpoints()["serving_default"]
+        return self.answer_with_attention, texts
+
     @abc.abstractmethod
     def answer_texts(self, *texts: tf.Tensor) -> Outputs:
         """Answers raw texts, string, `(batch,)`; of more than one in a row if there are several `text_inputs`."""
@@ -84,6 +100,31 @@ class Signatures(abc.ABC):
             token_ids: int32, `(batch, seq_len)`; with `[CLS]` and `[SEP]`, filled up with the padding id.
             segment_ids: int32, `(batch, seq_len)`; 0 for the first text and padding, 1 for the second.
         """
+
+    def answer_with_attention(self, *texts: tf.Tensor) -> Outputs:
+        """Gives the tokens of raw texts and what share each gathers from each.
+
+        Args:
+            texts: as for `answer_texts`.
+
+        Returns:
+            A dict:
+                tokens: string, `(batch, seq_len)`; `""` fills rows up.
+                attention: float32, `(batch, num_hidden_layers, num_attention_heads, seq_len, seq_len)`; 0 at padding.
+                num_tokens: int32, `(batch,)`; ids of the row, with `[CLS]` and `[SEP]`.
+                truncated: bool, `(batch,)`; whether the end of a text was left out.
+        """
+        rows = self.rows_of_texts(*texts)
+        is_token = rows.inputs["padding_mask"] != 0
+        encoder = getattr(self._model, "encoder", self._model)
+        probabilities = tf.cast(encoder.attention_probabilities(rows.inputs), tf.float32)
+        of_token = tf.where(is_token[:, None, None, :, None], probabilities, 0.0)
+        tokens = tf.gather(tf.constant(self._tokens), rows.inputs["token_ids"])
+        return {"tokens": tf.where(is_token, tokens, ""), "attention": of_token, **rows.facts}
+
+    def rows_of_texts(self, *texts: tf.Tensor) -> Rows:
+        """Returns the rows that `answer_texts` reads."""
+        return self.rows(*texts)
 
     def answer_checked_ids(self, token_ids: tf.Tensor, segment_ids: tf.Tensor) -> Outputs:
         """Answers ids that the model has rows for, and refuses others."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .signatures import NO_POSITION, Outputs, Signatures, every_row, slices
+from .signatures import NO_POSITION, Outputs, Rows, Signatures, every_row, slices
 
 
 class TaggingSignatures(Signatures):
@@ -31,10 +31,7 @@ class TaggingSignatures(Signatures):
                 words: string, `(batch, words)`; as the tokenizer finds them; `""` fills rows up.
                 start, end: int32, `(batch, words)`; characters, so that `text[start:end]` is the word; -1 fills up.
         """
-        starts, ends = self._tokenizer.word_offsets(text)
-        # Every word takes a place at least. That there were more shows in the one that is too many.
-        starts, ends = starts[:, : self._max_length], ends[:, : self._max_length]
-        words = slices(text, starts, ends)
+        words, starts, ends = self._words(text)
         outputs, is_read = self._answers(words)
         outputs["words"] = tf.ragged.boolean_mask(words, is_read).to_tensor("")
         for name, places in (("start", starts), ("end", ends)):
@@ -68,16 +65,28 @@ class TaggingSignatures(Signatures):
         Returns:
             A dict:
                 labels: string, `(batch, labels)`; the names, the same in every row.
-                logits: float32, `(batch, seq_len, labels)`.
+                logits: float32, `(batch, seq_len, labels)`; 0 at padding.
         """
-        logits = self._model(self.model_inputs(token_ids, segment_ids), training=False)
+        logits = self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
         return {"labels": every_row(self._model.labels, logits), "logits": logits}
+
+    def rows_of_texts(self, *texts: tf.Tensor) -> Rows:
+        """Returns the rows that `answer_texts` reads."""
+        row_pieces, _, _, truncated = self._pieces_read(self._words(*texts)[0])
+        return self.filled_up(row_pieces, None, truncated)
+
+    def _words(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the words of texts, where they start and where they end."""
+        starts, ends = self._tokenizer.word_offsets(text)
+        # Every word takes a place at least. That there were more shows in the one that is too many.
+        starts, ends = starts[:, : self._max_length], ends[:, : self._max_length]
+        return slices(text, starts, ends), starts, ends
 
     def _answers(self, words: tf.RaggedTensor) -> tuple[Outputs, tf.RaggedTensor]:
         """Returns the tags of words, string, `(batch, words)`, and which of them were read."""
         row_pieces, word_pieces, is_read, truncated = self._pieces_read(words)
         rows = self.filled_up(row_pieces, None, truncated)
-        probabilities = tf.nn.softmax(self._model(rows.inputs, training=False))
+        probabilities = tf.nn.softmax(self._unpadded(rows.inputs, training=False))
         # Pieces stand behind [CLS], in their order.
         columns = tf.ragged.range(row_pieces.row_lengths()).values + 1
         of_pieces = tf.gather_nd(probabilities, tf.stack([row_pieces.value_rowids(), columns], axis=1))

@@ -111,8 +111,8 @@ def test_options_of_the_command_line_stay():
         "fill-mask": ["--top", "--json"],
         "convert": ["--to"],
         "inspect": ["--json"],
-        "export": ["--format"],
-        "serve": ["--rest-port"],
+        "export": ["--format", "--deploy"],
+        "serve": ["--rest-port", "--grpc-port", "--host", "--model-name", "--json-log"],
         "demo": ["--input", "--output", "--seed"],
     }
     assert fixed.keys() == COMMANDS.keys()

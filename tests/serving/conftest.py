@@ -3,11 +3,15 @@
 import string
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+if TYPE_CHECKING:
+    from keras_bert_impl.serving.local_server import LocalServer
 
 
 @pytest.fixture(scope="session")
@@ -76,9 +80,15 @@ def small_export(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small_server(small_export: Path) -> Iterator[str]:
-    """URL of a model named `small`."""
+def small_local_server(small_export: Path) -> Iterator["LocalServer"]:
+    """Serves a model named `small` by both protocols."""
     from keras_bert_impl.serving.local_server import LocalServer
 
-    with LocalServer(small_export, model_name="small") as server:
-        yield server.url
+    with LocalServer(small_export, model_name="small", grpc_port=0) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def small_server(small_local_server: "LocalServer") -> str:
+    """URL of a model named `small`."""
+    return small_local_server.url

@@ -5,13 +5,17 @@ import os
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import httpx
 import pytest
+from fake_servables import FakeServable, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json_faults import faults_of
@@ -106,7 +110,7 @@ def test_column_form_is_answered_by_outputs(small_server, http):
         ("small/labels/stable:predict", {}, 400, "Unrecognized servable version label: stable"),
         ("small:classify", {"examples": [{"text": "a"}]}, 400, "No classification inputs found in SignatureDef"),
         ("small:regress", {"examples": [{"text": "a"}]}, 400, "No regression inputs found in SignatureDef"),
-        ("small:classify", {"signature_name": "q"}, 400, "No signature was found with the name: q"),
+        ("small:classify", {"signature_name": "q", "examples": [{}]}, 400, "No signature was found with the name: q"),
         ("small:explain", {}, 400, "Malformed request: POST /v1/models/small:explain"),
         ("small", {}, 400, "Malformed request: POST /v1/models/small"),
         (
@@ -180,6 +184,15 @@ def test_a_truncated_request_does_not_disturb_the_next(small_server, http):
     assert http.get(small_server).status_code == 200
 
 
+def test_answers_on_a_kept_connection_do_not_wait_for_acknowledgements(small_server, http):
+    seconds = []
+    for _ in range(15):
+        started = time.perf_counter()
+        http.get(small_server)
+        seconds.append(time.perf_counter() - started)
+    assert statistics.median(seconds) < 0.035
+
+
 def test_requests_at_the_same_time_get_their_own_answers(small_server):
     texts = [["x" * (i % 17), "yy"] for i in range(200)]
     with ThreadPoolExecutor(8) as pool:
@@ -231,6 +244,59 @@ def test_the_client_names_an_address_that_nobody_answers(small_server):
         predict(f"http://127.0.0.1:{port}/v1/models/small", ["a"])
 
 
+@pytest.fixture
+def reloading(small_export, tmp_path):
+    """An export of which version 3 is served, and the server's lines."""
+    shutil.copytree(small_export / "3", tmp_path / "export" / "3")
+    lines: list[str] = []
+    with LocalServer(tmp_path / "export", model_name="small", poll_seconds=0.05, say=lines.append) as server:
+        yield tmp_path / "export", server, lines
+
+
+def test_a_new_version_is_loaded_under_requests_and_a_broken_one_is_not(reloading, http):
+    export, server, lines = reloading
+    whole = export / "3"
+    broken = {
+        "cut": ("variables/variables.data-00000-of-00001", lambda data: data[: len(data) // 2]),
+        "unreadable": ("saved_model.pb", lambda data: b"not a saved model"),
+        "empty": ("saved_model.pb", lambda data: b""),
+        "without": ("variables/variables.index", lambda data: None),
+    }
+    done = threading.Event()
+
+    def ask():
+        answers = 0
+        while not done.is_set():
+            assert predict(server.url, ["héy", "a"])[1] == {
+                "length": 1, "long": False, "raw_bytes": {"b64": "YQ=="}, "scaled": 0.2, "upper": "A"
+            }  # fmt: skip
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor(4) as pool:
+        askers = [pool.submit(ask) for _ in range(4)]
+        try:
+            for number, (file, change) in enumerate(broken.values(), start=4):
+                made = shutil.copytree(whole, export / "in the making")
+                content = change((whole / file).read_bytes())
+                (made / file).unlink()
+                if content is not None:
+                    (made / file).write_bytes(content)
+                made.rename(export / str(number))
+                wait_until(lambda number=number: len(lines) == number - 3)
+                status = http.get(f"{server.url}/versions/{number}").json()["model_version_status"][0]
+                assert status["state"] == "END" and status["status"]["error_code"] != "OK"
+                message = status["status"]["error_message"]
+                assert message.startswith("The SavedModel cannot be loaded: ") and str(export) not in message
+            shutil.copytree(whole, export / "10")
+            wait_until(lambda: lines[-1] == "Version 10 of small is served in place of version 3.")
+        finally:
+            done.set()
+        assert all(asker.result() > 0 for asker in askers)
+    states = {known["version"]: known["state"] for known in http.get(server.url).json()["model_version_status"]}
+    assert states == {"10": "AVAILABLE", **dict.fromkeys(("7", "6", "5", "4", "3"), "END")}
+
+
 def test_the_highest_version_with_content_is_served(small_export):
     assert latest_version(small_export).name == "3"
 
@@ -246,6 +312,45 @@ def test_the_highest_version_with_content_is_served(small_export):
 def test_each_wrong_option_has_its_sentence(small_export, options, message):
     with pytest.raises(InputError, match=message):
         serve(small_export, **options)
+
+
+def test_several_models_are_served_by_their_names(small_export, http):
+    with LocalServer({"one": small_export, "two": small_export}) as server:
+        assert server.url == f"{server.root_url}/v1/models/one"
+        for name in ("one", "two"):
+            url = f"{server.root_url}/v1/models/{name}"
+            assert predict(url, ["abcd"])[0]["length"] == 4
+            assert http.get(f"{url}/metadata").json()["model_spec"]["name"] == name
+        assert http.get(f"{server.root_url}/v1/models/small").status_code == 404
+        with pytest.raises(InputError, match="`grpc_port` must be given for a gRPC target"):
+            server.grpc_target  # noqa: B018
+
+
+def test_the_json_log_has_what_happens_while_loading_and_every_request(small_export, tmp_path, capfd):
+    shutil.copytree(small_export / "3", tmp_path / "3")
+    (tmp_path / "4").mkdir()
+    (tmp_path / "4" / "saved_model.pb").write_bytes(b"not a saved model")
+    with LocalServer(tmp_path, json_log=True) as server:
+        predict(server.url, ["a secret", "b"])
+    text = capfd.readouterr().err
+    event, request = map(json.loads, text.splitlines())
+    assert event["event"].startswith("Version 4 of bert is not served. The SavedModel in ")
+    assert (request["version"], request["rows"], request["code"]) == (3, 2, "OK")
+    assert "secret" not in text
+
+
+def test_no_model_is_refused():
+    with pytest.raises(InputError, match=r"`export_dir` must name a model. Received: none"):
+        LocalServer({})
+
+
+def test_both_protocols_can_be_served_or_either(small_export):
+    with LocalServer(small_export, rest_port=None, grpc_port=0) as server:
+        host, port = server.grpc_target.split(":")
+        assert host == "127.0.0.1"
+        socket.create_connection((host, int(port))).close()
+        with pytest.raises(InputError, match="`rest_port` must be given for a URL"):
+            server.url  # noqa: B018
 
 
 def test_a_directory_without_versions_is_refused(small_export, tmp_path):
@@ -267,13 +372,16 @@ def test_a_broken_saved_model_is_refused(tmp_path):
 def test_a_port_in_use_is_refused(small_export):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"Address already in use. Received: rest_port={port}"):
-            serve(small_export, rest_port=port)
+        for settings in ({"rest_port": port}, {"rest_port": 0, "grpc_port": port}):
+            name = [*settings][-1]
+            with pytest.raises(InputError, match=f"`{name}` .*; Address already in use. Received: {name}={port}"):
+                serve(small_export, **settings)
 
 
 def test_the_missing_extra_is_named(small_export, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(InputError, match=r"needs the extra `serving`: pip install 'keras-bert-impl\[serving\]'"):
+    message = r"needs the extra `serving`: pip install 'keras-bert-impl\[serving\]'. Missing: uvicorn"
+    with pytest.raises(InputError, match=message):
         LocalServer(small_export).__enter__()
 
 
@@ -288,9 +396,21 @@ def test_naming_the_server_opens_neither_tensorflow_nor_the_http_stack():
 _SERVE = (
     "import sys; sys.modules['keras_bert_console'] = sys\n"
     "from keras_bert_impl.serving.local_server import serve\n"
-    "serve(sys.argv[1], rest_port=0, model_name='small', say=lambda line: print(line, flush=True))\n"
+    "serve(sys.argv[1], rest_port=0, grpc_port=None, model_name='small', max_request_rows=20_000,\n"
+    "      say=lambda line: print(line, flush=True))\n"
     "assert 'keras_bert_impl.models' not in sys.modules\n"
 )
+
+
+def test_a_signal_while_loading_ends_the_server_in_good_order(small_export, monkeypatch):
+    def load(name, directory):
+        signal.raise_signal(signal.SIGTERM)
+        return FakeServable(name, 3)
+
+    monkeypatch.setattr("keras_bert_impl.serving.server.model_store._load", load)
+    lines = []
+    serve({"a": small_export, "b": small_export}, rest_port=0, grpc_port=0, say=lines.append)
+    assert lines == ["Stopped."]
 
 
 @pytest.mark.slow

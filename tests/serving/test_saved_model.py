@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
-from keras_bert_impl.serving import saved_model
+from keras_bert_impl.serving import saved_model, warm_up
+from keras_bert_impl.serving.description import weights_sha256
 from keras_bert_impl.serving.loaded_model import LoadedMaskedLM
 from keras_bert_impl.serving.local_server import LocalServer
 from keras_bert_impl.serving.proof import clean_process
@@ -280,10 +281,25 @@ def test_the_version_carries_example_proof_and_checksum(export, small_run):
     assert description["weights_sha256"] == hashlib.sha256(weights).hexdigest()
 
 
+def test_the_version_carries_requests_to_warm_up_with(export):
+    requests = list(warm_up.read(export / "1"))
+    assert [request.signature for request in requests] == ["serving_default"] * 4 + ["token_ids"] * 4
+    assert [request.rows for request in requests] == [1, 1, 12, 32] * 2
+    widths = {request.inputs["token_ids"].shape[1] for request in requests[4:]}
+    assert len(widths) > 1 and max(widths) == 24
+
+
+def test_the_version_carries_a_card(export, small_run):
+    card = (export / "1" / "assets.extra" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# BERT for fill-mask\n\n`BertPretrainer`: 2 blocks of 32 units")
+    assert hashlib.sha256((small_run / "model" / "model.safetensors").read_bytes()).hexdigest() in card
+    assert "Nothing is known here" in card and "8 of these requests lie beside it" in card
+
+
 def test_the_checksum_of_shards_is_that_of_one_file_after_another(tmp_path):
     for name, content in (("model-00002-of-00002.safetensors", b"b"), ("model-00001-of-00002.safetensors", b"a")):
         (tmp_path / name).write_bytes(content)
-    assert saved_model._weights_sha256(tmp_path) == hashlib.sha256(b"ab").hexdigest()
+    assert weights_sha256(tmp_path) == hashlib.sha256(b"ab").hexdigest()
 
 
 def test_the_weights_are_stored_once(export, small_run):
@@ -375,7 +391,7 @@ def test_an_export_without_proof_is_not_put_in_place(small_run, tmp_path, monkey
     target = tmp_path / "target"
     (target / "7").mkdir(parents=True)
 
-    def refuse(folder, comparison):
+    def refuse(folder, comparison, text_ops):
         assert (folder / "saved_model.pb").is_file()
         # Under a name that servers pass over, for the next free number.
         assert folder.name.startswith(".8.")

@@ -16,7 +16,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import BertClassifier, BertEncoder, BertQuestionAnswerer, BertTokenClassifier
 from keras_bert_impl.serving.local_server import LocalServer
 from keras_bert_impl.serving.saved_model import export_saved_model
-from keras_bert_impl.serving.servable import Servable
+from keras_bert_impl.serving.server.servable import Servable
 from keras_bert_impl.serving.signatures import question_answering
 from keras_bert_impl.serving.signatures.classification import ClassificationSignatures
 from keras_bert_impl.serving.signatures.signatures import slices
@@ -209,7 +209,7 @@ def export(request, tokenizer, tmp_path_factory):
 def answers_of(export, inputs, signature="serving_default"):
     servable = Servable(export.exports / "1")
     try:
-        names = servable.signatures[signature]
+        names = servable.signatures[signature].inputs
         return servable.run(
             signature, {name: np.array([text.encode() for text in inputs[name]], object) for name in names}
         )
@@ -238,7 +238,8 @@ def test_an_export_answers_as_its_python_class(export):
 def check_empty(export):
     """A batch of nothing has empty answers, by every signature."""
     servable = Servable(export.exports / "1")
-    for name, inputs in servable.signatures.items():
+    for name, known in servable.signatures.items():
+        inputs = known.inputs
         if not inputs:  # that of its initialization
             continue
         shape = (0,) if name == "serving_default" else (0, 0)
@@ -376,6 +377,30 @@ def assert_alike(answer, expected):
         np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-6)
     else:
         assert answer == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["classification", "tagging_all", "qa", "embedding"])
+def test_tensorflow_text_and_attention_are_proved_and_named(name, tokenizer, tmp_path):
+    model = saved(name, tokenizer, tmp_path / "model")
+    lines = []
+    version = export_saved_model(model, tmp_path / "exports", tokenizer_ops="text", attention=True, say=lines.append)
+    description = json.loads((version / "assets.extra" / "signature.json").read_text())
+    assert description["other_ops"] == ["FastWordpieceTokenizeWithOffsets"]
+    assert "A server needs these operations of tensorflow-text: FastWordpieceTokenizeWithOffsets." in lines
+    proof = json.loads((version / "assets.extra" / "proof.json").read_text())
+    assert proof["not_imported"] == ["keras_bert_impl"]
+    assert proof["differences"]["attention/tokens"] == 0
+    assert 0 < proof["differences"]["attention/attention"] < 1e-5
+    example = description["signatures"]["attention"]["example"]
+    tokens = example["answer_in_part"]["outputs"]["tokens"][0]
+    assert (tokens[0], tokens[-1]) == (tokenizer.cls_token, tokenizer.sep_token)
+
+
+def test_only_two_sets_of_operations_can_be_asked_for(tokenizer, tmp_path):
+    model = saved("embedding", tokenizer, tmp_path / "model")
+    with pytest.raises(InputError, match="`tokenizer_ops` must be core or text. Received: tokenizer_ops='regex'"):
+        export_saved_model(model, tmp_path / "exports", tokenizer_ops="regex")
 
 
 @pytest.mark.slow

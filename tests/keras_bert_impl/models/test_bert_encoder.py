@@ -86,6 +86,13 @@ def test_a_model_directory_can_be_read_with_further_outputs(tmp_path):
     assert outputs["hidden_states"].shape == (3, 3, 9, 12)
 
 
+def test_the_attention_of_a_model_without_that_output_can_be_had():
+    encoder = BertEncoder(small_config(), return_attention=True, seed=5)
+    plain = BertEncoder(small_config(), seed=5)
+    expected = arrays(encoder(batch()))["attention_probabilities"]
+    np.testing.assert_array_equal(arrays(plain.attention_probabilities(batch())), expected)
+
+
 @pytest.mark.parametrize("attention", [True, False])
 def test_each_further_output_can_be_had_alone(attention):
     encoder = BertEncoder(small_config(), return_attention=attention, return_hidden_states=not attention)

@@ -10,37 +10,18 @@ import binascii
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from .request_error import RequestError
+from .signature import TensorInfo
 
 # Name in TensorFlow's messages: array type, and the range that a JSON number must keep to.
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"}
 _FLOATS: dict[str, type[np.floating]] = {"float": np.float32, "double": np.float64}
 _MAX_RANK = 32
 _LONGEST_ECHO = 300
-
-
-class TensorInfo(NamedTuple):
-    """What a signature says of one tensor.
-
-    Attributes:
-        tensor: name in the graph.
-        dtype: TensorFlow's name of the type: `"string"`, `"int32"`, `"float"`, ….
-        shape: None where a dimension is free; None as a whole for an unknown rank.
-    """
-
-    tensor: str
-    dtype: str
-    shape: tuple[int | None, ...] | None
-
-
-class RequestError(Exception):
-    """A request that cannot be answered: HTTP status and the text for the client."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -58,7 +39,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except ValueError:
         raise RequestError("JSON Parse error: A number has too many digits") from None
     if not isinstance(document, dict):
-        raise RequestError(f"JSON Value: {_echo(document)} Is not object")
+        raise RequestError(f"JSON Value: {echo(document)} Is not object")
     return document
 
 
@@ -67,7 +48,7 @@ def signature_name(document: Mapping[str, Any]) -> str:
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise RequestError(
-            f"JSON Value: {_echo(document)} not formatted correctly. 'signature_name' key must be a string value."
+            f"JSON Value: {echo(document)} not formatted correctly. 'signature_name' key must be a string value."
         )
     return name or "serving_default"
 
@@ -76,15 +57,15 @@ def read_inputs(document: Mapping[str, Any], inputs: Mapping[str, TensorInfo]) -
     """Returns an array for each input of the signature, and whether the request is in row form."""
     if "instances" in document and "inputs" in document:
         raise RequestError(
-            f"JSON Value: {_echo(document)} Not formatted correctly expecting only"
+            f"JSON Value: {echo(document)} Not formatted correctly expecting only"
             " one of 'inputs' or 'instances' keys to exist "
         )
     if "instances" in document:
         instances = document["instances"]
         if not isinstance(instances, list):
-            raise RequestError(f"JSON Value: {_echo(document)} Excepting 'instances' to be an list/array")
+            raise RequestError(f"JSON Value: {echo(document)} Excepting 'instances' to be an list/array")
         if not instances:
-            raise RequestError(f"JSON Value: {_echo(document)} No values in 'instances' array")
+            raise RequestError(f"JSON Value: {echo(document)} No values in 'instances' array")
         arrays = _read_rows(instances, inputs)
     elif "inputs" in document:
         arrays = _read_columns(document["inputs"], inputs)
@@ -139,7 +120,7 @@ def _read_rows(instances: list[Any], inputs: Mapping[str, TensorInfo]) -> dict[s
             rows[name].append(row)
         if items.keys() != inputs.keys():
             raise RequestError(
-                f"Failed to process element: {i} of 'instances' list. JSON object: {_echo(instance)}"
+                f"Failed to process element: {i} of 'instances' list. JSON object: {echo(instance)}"
                 f" must only have keys: {','.join(sorted(inputs))}"
             )
     return {name: np.stack(row) for name, row in rows.items()}
@@ -176,7 +157,7 @@ def _to_array(value: Any, dtype: str) -> np.ndarray:
         for item in items:
             if not isinstance(item, list):
                 raise RequestError(
-                    f"JSON Value: {_echo(item)} found at incorrect level: {level + 1} in the JSON DOM."
+                    f"JSON Value: {echo(item)} found at incorrect level: {level + 1} in the JSON DOM."
                     f" Expected at level: {len(shape)}"
                 )
             if len(item) != size:
@@ -196,11 +177,11 @@ def _converter(dtype: str) -> tuple[Callable[[Any], Any], Any]:
     """Returns what turns one JSON value into an element, and the array's type."""
 
     def type_error(value: Any) -> RequestError:
-        return RequestError(f"JSON Value: {_echo(value)} Type: {_type_name(value)} is not of expected type: {dtype}")
+        return RequestError(f"JSON Value: {echo(value)} Type: {type_name(value)} is not of expected type: {dtype}")
 
     def string(value: Any) -> bytes:
         if isinstance(value, dict):
-            return _decode_base64(value)
+            return decode_base64(value)
         if not isinstance(value, str):
             raise type_error(value)
         try:
@@ -236,16 +217,17 @@ def _converter(dtype: str) -> tuple[Callable[[Any], Any], Any]:
                 raise type_error(value)
             bound = largest_integer if isinstance(value, int) else largest
             if abs(value) > bound and abs(value) != float("inf"):
-                raise RequestError(f"Cannot convert JSON value: {_echo(value)} to {dtype} without loss of precision.")
+                raise RequestError(f"Cannot convert JSON value: {echo(value)} to {dtype} without loss of precision.")
             return float(value)
 
         return decimal, _FLOATS[dtype]
-    raise RequestError(f"Conversion of JSON values to type: {dtype} is not supported", status=501)
+    raise RequestError(f"Conversion of JSON values to type: {dtype} is not supported", "UNIMPLEMENTED")
 
 
-def _decode_base64(value: dict[str, Any]) -> bytes:
-    if not _is_base64(value):
-        raise RequestError(f"JSON Value: {_echo(value)} not formatted correctly for base64 data")
+def decode_base64(value: dict[str, Any]) -> bytes:
+    """Returns the bytes of `{"b64": "..."}`; raises `RequestError` for other objects."""
+    if not is_base64(value):
+        raise RequestError(f"JSON Value: {echo(value)} not formatted correctly for base64 data")
     text = value["b64"].rstrip("=")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -253,13 +235,14 @@ def _decode_base64(value: dict[str, Any]) -> bytes:
         raise RequestError("Unable to base64 decode") from None
 
 
-def _is_base64(value: Any) -> bool:
+def is_base64(value: Any) -> bool:
+    """Whether a value is bytes, written as `{"b64": "..."}`."""
     return isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str)
 
 
 def _is_named(value: Any) -> bool:
     """Whether the value is an object of named inputs, rather than an input."""
-    return isinstance(value, dict) and not _is_base64(value)
+    return isinstance(value, dict) and not is_base64(value)
 
 
 def _check_like_first(row: np.ndarray, rows: list[np.ndarray]) -> None:
@@ -306,11 +289,11 @@ def _json_values(name: str, array: np.ndarray) -> Any:
         nested[:] = values
         return nested.reshape(array.shape).tolist()
     if array.dtype == np.float32:
-        return _shortest_decimals(array).tolist()
+        return shortest_decimals(array).tolist()
     return array.tolist()
 
 
-def _shortest_decimals(array: np.ndarray) -> np.ndarray:
+def shortest_decimals(array: np.ndarray) -> np.ndarray:
     """Returns float64 values that print with six digits, or nine where six do not give the float32 back."""
     exact = array.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -323,14 +306,15 @@ def _shortest_decimals(array: np.ndarray) -> np.ndarray:
     return result
 
 
-def _type_name(value: Any) -> str:
+def type_name(value: Any) -> str:
+    """The type of a JSON value, as the real server names it."""
     if value is None or isinstance(value, bool):
         return {None: "Null", False: "False", True: "True"}[value]
     names: dict[type, str] = {dict: "Object", list: "Array", str: "String"}
     return names.get(type(value), "Number")
 
 
-def _echo(value: Any) -> str:
+def echo(value: Any) -> str:
     """The value as JSON for an error text, cut where it is long."""
     # Long lists are cut before they are written: the text must stay cheap for a body of many megabytes.
     pieces = json.JSONEncoder(ensure_ascii=False, indent=4).iterencode(value)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_bert_impl.serving.rest_protocol import RequestError, TensorInfo, parse_json, read_inputs, write_outputs
+from keras_bert_impl.serving.server.request_error import RequestError
+from keras_bert_impl.serving.server.rest_protocol import parse_json, read_inputs, write_outputs
+from keras_bert_impl.serving.server.signature import TensorInfo
 
 TEXT = {"text": TensorInfo("text:0", "string", (None,))}
 PAIR = {

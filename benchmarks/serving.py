@@ -1,0 +1,131 @@
+"""The export of a base-sized model: what it takes, and its answers beside ONNX Runtime's for the same weights."""
+
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.models.bert_encoder import BertEncoder
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+from .onnx_peer import onnx_runtime
+from .row import Row, interleaved
+from .texts import documentation, vocabulary
+
+SHARED = Path(os.environ.get("KERAS_BERT_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+ROUNDS = int(os.environ.get("BENCHMARK_ROUNDS", "15"))
+OUTPUTS = ("sentence_embedding", "pooled_output")
+# Peak memory is what the process had at most, beyond what TensorFlow alone takes.
+EXPORT = """
+import json, resource, sys, time
+import tensorflow as tf
+from keras_bert_impl.serving.saved_model import export_saved_model
+tf.constant(0.0)
+peak = lambda who: resource.getrusage(who).ru_maxrss * 1024
+before, started = peak(resource.RUSAGE_SELF), time.perf_counter()
+version = export_saved_model(*sys.argv[1:])
+seconds = time.perf_counter() - started
+print(json.dumps([seconds, peak(resource.RUSAGE_SELF) - before, str(version)]))
+"""
+
+
+def measure() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="keras-bert-benchmark-") as name:
+        folder = Path(name)
+        tokenizer = WordPieceTokenizer.from_vocab_file(vocabulary())
+        model = BertEncoder.from_preset("base", vocab_size=30522, hidden_act="gelu")
+        model.save_pretrained(folder / "model", tokenizer=tokenizer)
+        weights = model.count_params() * 4
+        del model
+        command = [sys.executable, "-c", EXPORT, str(folder / "model"), str(folder / "export")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        seconds, memory, version = json.loads(done.stdout.splitlines()[-1])
+        size = sum(path.stat().st_size for path in Path(version).rglob("*") if path.is_file())
+        return [
+            Row("export of a base model, with its proof", "s", seconds, bound=60),
+            Row("  peak memory", "of the weights", memory / weights, bound=3),
+            Row("  size of the version", "of the weights", size / weights, bound=1.05),
+            *_one_text(version, folder / "model", tokenizer),
+            *_mixed_texts(version, tokenizer),
+        ]
+
+
+def _one_text(version: str, model: Path, tokenizer: WordPieceTokenizer) -> list[Row]:
+    ids = tokenizer.encode_ids(documentation().read_text(encoding="utf-8")[:20_000])
+    text = _text_of(tokenizer, ids, 126)
+    row = np.int32([[tokenizer.cls_token_id, *tokenizer.encode_ids(text), tokenizer.sep_token_id]])
+    assert row.shape == (1, 128)
+    texts, token_ids = (_signature(version, name) for name in ("serving_default", "token_ids"))
+    with onnx_runtime(model, os.cpu_count(), list(OUTPUTS)) as onnx:
+        expected = onnx(row)
+        found = texts(np.array([text.encode()], object))
+        for name, value in zip(OUTPUTS, found, strict=True):
+            np.testing.assert_allclose(value, expected[name], atol=1e-4)
+        ours, ids_alone, theirs = interleaved(
+            [
+                lambda: texts(np.array([text.encode()], object)),
+                lambda: token_ids(row, np.zeros_like(row)),
+                lambda: onnx(row),
+            ],
+            rounds=ROUNDS,
+        )
+    return [
+        Row("base, one text of 128 tokens", "ms", ours * 1e3, "ONNX Runtime, ready ids", theirs * 1e3, 1.1),
+        Row("base, one text of 128 tokens", "ms", ours * 1e3, "our id signature", ids_alone * 1e3, 1.05),
+    ]
+
+
+def _mixed_texts(version: str, tokenizer: WordPieceTokenizer) -> list[Row]:
+    """Contexts of questions and rows of reviews, beside the same rows with tokens in place of padding."""
+    mixed = _contexts_and_reviews()
+    rows = [[tokenizer.cls_token_id, *tokenizer.encode_ids(text)[:510], tokenizer.sep_token_id] for text in mixed]
+    padded = np.full((len(rows), max(map(len, rows))), tokenizer.sep_token_id, np.int32)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    texts, token_ids = (_signature(version, name) for name in ("serving_default", "token_ids"))
+    asked = np.array([text.encode() for text in mixed], object)
+    ours, theirs = interleaved(
+        [lambda: texts(asked), lambda: token_ids(padded, np.zeros_like(padded))], rounds=max(3, ROUNDS // 5)
+    )
+    share = sum(map(len, rows)) / padded.size
+    what = f"base, 32 texts of {min(map(len, rows))} to {padded.shape[1]} tokens ({share:.0%} of the padded rows)"
+    return [Row(what, "s", ours, "padded", theirs, 0.7)]
+
+
+def _contexts_and_reviews() -> list[str]:
+    squad, reviews = SHARED / "data" / "squad" / "dev-v1.1.json.xz", SHARED / "data" / "glue" / "SST-2" / "dev.tsv"
+    if squad.is_file() and reviews.is_file():
+        articles = json.loads(lzma.decompress(squad.read_bytes()))["data"]
+        contexts = [article["paragraphs"][0]["context"] for article in articles[:16]]
+        lines = reviews.read_text(encoding="utf-8").splitlines()[1:17]
+        return [text for pair in zip(contexts, (line.split("\t")[0] for line in lines), strict=True) for text in pair]
+    words = documentation().read_text(encoding="utf-8").split()
+    lengths = [(120, 20)[i % 2] + 5 * i for i in range(32)]
+    return [" ".join(words[200 * i : 200 * i + length]) for i, length in enumerate(lengths)]
+
+
+def _text_of(tokenizer: WordPieceTokenizer, ids: list[int], count: int) -> str:
+    """Returns words that are `count` pieces together."""
+    words: list[str] = []
+    for i in ids:
+        word = tokenizer.vocabulary[i]
+        if word.isalpha() and len(tokenizer.encode_ids(word)) == 1:
+            words.append(word)
+    return " ".join(words[:count])
+
+
+def _signature(version: str, name: str) -> Callable[..., list[np.ndarray]]:
+    graph = tf.Graph()
+    with graph.as_default():
+        session = tf.compat.v1.Session(graph=graph)
+        definition = tf.compat.v1.saved_model.load(session, ["serve"], version).signature_def[name]
+    inputs = ("text",) if name == "serving_default" else ("token_ids", "segment_ids")
+    fetches = [definition.outputs[output].name for output in OUTPUTS]
+    return session.make_callable(fetches, [definition.inputs[key].name for key in inputs])

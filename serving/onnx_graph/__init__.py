@@ -1,0 +1,1 @@
+"""Models as ONNX graphs, written node by node from their layers and weights."""

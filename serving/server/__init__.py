@@ -1,0 +1,1 @@
+"""What the local server is made of."""
