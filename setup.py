@@ -23,7 +23,7 @@ extras = {
     "finetune": ["scikit-learn", "scipy", "seqeval", "charset-normalizer"],
     "tuner": ["optuna"],
     "garden": ["tf-models-official~=2.20.0"],
-    "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn", "prometheus-client"],
+    "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn", "prometheus-client", "tenacity>=9"],
     "jax": ["jax"],
     "tflite": ["ai-edge-litert"],
     "onnx": ["onnx", "onnxruntime"],
@@ -62,6 +62,7 @@ setup(
     package_data={
         "keras_bert_impl": ["py.typed"],
         "keras_bert_impl.attention_picture": ["*.html"],
+        "keras_bert_impl.serving.server.playground": ["page/*"],
         "keras_bert_impl.tokenization": ["*.npz"],
         "keras_bert_impl.training": ["*.html"],
         "keras_bert_impl.training.finetuning": ["*.html"],

@@ -184,6 +184,7 @@ class _Server:
     def _start_rest(self, listener: socket.socket, predictor: Any, store: Any, monitor: Any) -> Callable[[], None]:
         """Begins to answer over REST; returns what ends it."""
         from .server.http_server import HttpServer
+        from .server.playground import PATHS, Playground
         from .server.rest_api import RestApi
 
         api = RestApi(
@@ -192,6 +193,7 @@ class _Server:
             monitor=monitor,
             max_body_bytes=self._settings.max_body_bytes,
             max_requests=self._settings.max_waiting,
+            pages=dict.fromkeys(PATHS, Playground(self._directories, store)),
         )
         http = HttpServer(api, listener, seconds_to_finish=_SECONDS_TO_FINISH)
         http.start()

@@ -154,7 +154,8 @@ def test_each_wrong_post_has_the_real_servers_status_and_text(small_server, http
         ("/v1/models/small/versions/7", 404, "Could not find version 7 of model small"),
         ("/v1/models/zz/metadata", 404, "Servable not found for request: Latest(zz)"),
         ("/v1/models/small/versions/x", 400, "Malformed request: GET /v1/models/small/versions/x"),
-        ("/", 400, "Malformed request: GET /"),
+        ("/nothing", 400, "Malformed request: GET /nothing"),
+        ("/playground/nothing", 404, "There is no such page"),
         ("/v1/models/..%2f..%2fetc/passwd", 400, "Malformed request"),
     ],
 )
