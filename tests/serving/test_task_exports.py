@@ -399,7 +399,7 @@ def test_tensorflow_text_and_attention_are_proved_and_named(name, tokenizer, tmp
 
 def test_only_two_sets_of_operations_can_be_asked_for(tokenizer, tmp_path):
     model = saved("embedding", tokenizer, tmp_path / "model")
-    with pytest.raises(InputError, match="`tokenizer_ops` must be core or text. Received: tokenizer_ops='regex'"):
+    with pytest.raises(InputError, match=r"`tokenizer_ops` must be core or text\. Received: tokenizer_ops='regex'"):
         export_saved_model(model, tmp_path / "exports", tokenizer_ops="regex")
 
 

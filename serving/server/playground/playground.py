@@ -92,7 +92,7 @@ class Playground:
 
 
 def _json(status: int, document: Any) -> Answer:
-    return Answer(status, "application/json", json.dumps(document, ensure_ascii=False).encode("utf-8"))
+    return Answer(status, "application/json", json.dumps(document).encode("ascii"))
 
 
 def _refusal(status: int, sentence: str) -> Answer:

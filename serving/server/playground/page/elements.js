@@ -19,7 +19,7 @@ export function bars(rows) {
   const body = element("tbody");
   for (const { name, probability, chosen } of rows) {
     const bar = element("div", { class: "bar" });
-    bar.style.width = percent(probability);
+    bar.style.width = `${(100 * probability).toFixed(2)}%`;
     body.append(
       element(
         "tr",

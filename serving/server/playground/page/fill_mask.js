@@ -12,8 +12,8 @@ export function render([answer], [{ text }], model) {
   const line = element("p", { class: "text" }, parts[0]);
   const tables = [];
   parts.slice(1).forEach((part, i) => {
-    // Masks beyond the tokens that the model reads have no answer.
-    const tokens = answer.top_tokens[i] ?? [];
+    // Masks beyond the tokens that the model reads have no answer, or one that fills the row up.
+    const tokens = answer.mask_positions[i] >= 0 ? answer.top_tokens[i] : [];
     line.append(element("span", { class: "blank" }, tokens[0] ?? "…", element("sub", {}, i + 1)), part);
     if (!tokens.length) return;
     const candidates = tokens.map((name, j) => ({
