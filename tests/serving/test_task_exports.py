@@ -64,13 +64,13 @@ OTHERS = ["a play was good, not dull.", "great " * 50, "", "fine. fine. fine.", 
 CORE_OPS = set(
     """
     AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BitwiseAnd BroadcastTo Cast ConcatV2 Const
-    Cumprod Cumsum Equal ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual Identity If
+    Cumprod Cumsum Equal ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If
     IsFinite L2Loss Less LessEqual LogicalAnd LogicalNot LogicalOr LowerBound MatMul Max Maximum Mean Min Minimum
     Mul Neg NoOp NotEqual Pack Pad PadV2 PartitionedCall Placeholder Pow Prod RaggedGather RaggedRange
     RaggedTensorToTensor Range ReadVariableOp RealDiv Relu Reshape RestoreV2 RightShift Rsqrt ScatterNd SegmentMean
     Select SelectV2 Shape Sigmoid Size Softmax Square Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
     StridedSlice StringLength Sub Substr Sum Tanh TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode
-    UnicodeDecodeWithOffsets Unique UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp Where
+    UnicodeDecodeWithOffsets Unique Unpack UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp Where
     """.split()
 )
 

@@ -1,0 +1,124 @@
+"""Every task on both real encoders: what an export answers is the Keras model's answer, whatever its neighbours.
+
+`KERAS_BERT_REAL_TEXTS` says on how many texts: 200 take some twenty minutes of two cores. Without it two of the
+sixteen exports are tried, on 36 texts.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from real_texts import real_texts
+
+from keras_bert_impl.models import (
+    BertClassifier,
+    BertEncoder,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
+from keras_bert_impl.serving.kinds import FILL_MASK, kind_of
+from keras_bert_impl.serving.proof.clean_process import run
+from keras_bert_impl.serving.saved_model import export_saved_model
+from keras_bert_impl.tasks import TaskSettings
+from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+COUNT = int(os.environ.get("KERAS_BERT_REAL_TEXTS", "0"))
+USUAL = {("tagging", "all-MiniLM-L6-v2"), ("fill-mask", "bert-tiny-splade-mlm")}
+MODELS = ("all-MiniLM-L6-v2", "bert-tiny-splade-mlm")
+LABELS = ("no", "søso", "ja")
+HEADS = {
+    "classification": (BertClassifier, {"labels": LABELS}, {}),
+    "pairs": (BertClassifier, {"labels": LABELS}, {"task": "classification", "pair": True}),
+    "multilabel": (BertClassifier, {"labels": LABELS, "problem_type": "multi_label_classification"}, {}),
+    "regression": (BertClassifier, {"labels": ("score",), "problem_type": "regression"}, {}),
+    "tagging": (BertTokenClassifier, {"labels": ("O", "B-x", "I-x")}, {}),
+    "qa": (BertQuestionAnswerer, {}, {"may_have_no_answer": True}),
+    "embedding": (BertEncoder, {}, None),
+    "fill-mask": (BertPretrainer, {}, None),
+}
+
+
+def with_head(name: str, source: Path, folder: Path) -> Path:
+    """A model directory of the real encoder with a fresh head, or with its own."""
+    model_class, options, settings = HEADS[name]
+    fresh = ("pooler", "mlm_head", "nsp_head", "classifier", "qa_head")
+    model = model_class.from_pretrained(source, allow_missing=fresh, seed=1, **options)
+    model.save_pretrained(folder, tokenizer=WordPieceTokenizer.from_pretrained(source))
+    if settings is not None:
+        TaskSettings(**{"task": name, **settings}).save(folder)
+    return folder
+
+
+def asked(name: str, texts: list[str]) -> list[tuple[str, ...]]:
+    """What each kind is asked about the texts."""
+    others = [texts[(7 * i + 3) % len(texts)] for i in range(len(texts))]
+    if name == "qa":
+        return [(" ".join(other.split()[:12])[:80], text) for text, other in zip(texts, others, strict=True)]
+    if name == "pairs":
+        return list(zip(others, texts, strict=True))
+    if name != "fill-mask":
+        return [(text,) for text in texts]
+    with_masks = []
+    for i, text in enumerate(texts):
+        words = text.split(" ")
+        for n in range(i % 4):
+            words.insert(min(len(words), 5 * n + 2), "[MASK]")
+        with_masks.append((" ".join(words),))
+    return with_masks
+
+
+def batches(count: int) -> dict[str, list[int]]:
+    """Every text alone, then in batches of 3 and of 32, each of mixed lengths."""
+    mixed = [i * 67 % count for i in range(count)] if count % 67 else list(range(count))
+    cases = {f"alone_{i}": [i] for i in range(count)}
+    for size in (3, 32):
+        cases |= {f"of_{size}_{i}": mixed[i : i + size] for i in range(0, count, size)}
+    return cases
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.parametrize("encoder", MODELS)
+@pytest.mark.parametrize("name", HEADS)
+def test_an_export_answers_real_texts_as_keras_does_whatever_their_neighbours(name, encoder, shared, tmp_path):
+    if not COUNT and (name, encoder) not in USUAL:
+        pytest.skip("takes long; set KERAS_BERT_REAL_TEXTS=200")
+    source = with_head(name, shared / "models" / encoder, tmp_path / "model")
+    version = export_saved_model(source, tmp_path / "exports")
+    kind = kind_of(source)
+    texts = asked(name, real_texts(shared, COUNT or 36))
+
+    class OfRealTexts(kind.comparison):
+        def example_texts(self):
+            return texts
+
+    comparison = OfRealTexts(kind.load(source), **({"top": 5} if kind is FILL_MASK else {}))
+    version = Path(shutil.move(version, tmp_path / "elsewhere"))
+    shutil.rmtree(source)
+
+    cases = batches(comparison.count)
+    requests = {
+        f"{case}/{signature}": comparison.request(signature, members)
+        for case, members in cases.items()
+        for signature in comparison.expected
+    }
+    answers, modules, other_ops = run(version, requests)
+    assert other_ops == []
+    assert not {"keras_bert_impl", "tensorflow_text"} & set(modules)
+    scales = {(signature, *scale) for signature in comparison.expected for scale in comparison.scales(signature)}
+    largest = {(signature, output): scale for signature, output, scale in scales}
+    worst = {}
+    for key, answer in answers.items():
+        case, signature = key.split("/")
+        for position, i in enumerate(cases[case]):
+            of_text = {output: values[position] for output, values in answer.items()}
+            for output, difference in comparison.differences(signature, of_text, i).items():
+                difference /= largest.get((signature, output), 1.0)
+                worst[signature, output] = max(worst.get((signature, output), 0.0), difference)
+    print(json.dumps({f"{encoder} {name} {' '.join(key)}": value for key, value in sorted(worst.items())}, indent=1))
+    assert max(worst.values()) <= 1e-5, {key: value for key, value in worst.items() if value > 1e-5}
+    assert np.isfinite(list(worst.values())).all()
