@@ -32,7 +32,8 @@ from .transports.connections import Connections
 from .transports.deadline import Deadline
 from .transports.rest import RestTransport, error_text
 from .transports.rows import arrays_of, rows_of
-from .transports.transport import Metadata, SignatureSpec, TensorSpec, Transport, VersionStatus
+from .transports.transport import Metadata, SignatureSpec, TensorSpec, Transport
+from .version_status import VersionStatus
 
 __all__ = [
     "Cancelled",

@@ -3,7 +3,22 @@
 from typing import Any
 
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
+
+CLASSIFIERS = {
+    "classification": (
+        lambda config: BertClassifier(config, labels=("bad", "søso", "good"), seed=3),
+        {"pair": True, "max_length": 33},
+    ),
+    "multilabel": (
+        lambda config: BertClassifier(
+            config, labels=("short", "fine"), problem_type="multi_label_classification", seed=3
+        ),
+        {"label_threshold": 0.6},
+    ),
+}
+"""Models to be exported, and the settings of their tasks."""
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = "good fine great nice bad dull poor awful film book play song a the was very not and i it . , ! ?".split()

@@ -44,10 +44,11 @@ def prove(export: Path, comparison: Comparison, *, text_ops: bool = False) -> Pr
     Raises:
         ExportError: if a difference is larger than `BOUND`, or the export cannot be run.
     """
-    requests = requests_for(comparison, comparison.expected)
+    cases = usual_cases(comparison)
+    requests = requests_for(comparison, cases, comparison.expected)
     answers, modules, other_ops = run(export, requests, text_ops=text_ops)
     record = {
-        **compared(comparison, requests, answers),
+        **compared(comparison, cases, requests, answers),
         "loaded_through": "tf.compat.v1.Session",
         "tensorflow": tf.__version__,
         "other_ops": other_ops,
@@ -56,11 +57,15 @@ def prove(export: Path, comparison: Comparison, *, text_ops: bool = False) -> Pr
     return Proof(record, first_of(requests), first_of(answers), list(_warm_up(requests, comparison)))
 
 
-def requests_for(comparison: Comparison, signatures: Iterable[str]) -> Arrays:
-    """Returns the example texts as requests by each of the signatures: each alone and in mixed batches."""
+Cases = dict[str, list[int]]
+"""The numbers of the texts that are asked about together, by the case's name."""
+
+
+def requests_for(comparison: Comparison, cases: Cases, signatures: Iterable[str]) -> Arrays:
+    """Returns the example texts of each case as a request by each of the signatures."""
     return {
         f"{case}/{signature}": comparison.request(signature, members)
-        for case, members in _cases(comparison)
+        for case, members in cases.items()
         for signature in signatures
     }
 
@@ -70,8 +75,14 @@ def first_of(cases: Arrays) -> Arrays:
     return {key.removeprefix("alone_0/"): value for key, value in cases.items() if key.startswith("alone_0/")}
 
 
-def compared(comparison: Comparison, requests: Arrays, answers: Arrays) -> dict[str, Any]:
+def compared(comparison: Comparison, cases: Cases, requests: Arrays, answers: Arrays) -> dict[str, Any]:
     """Compares the answers to all requests with the Keras model's.
+
+    Args:
+        comparison: the example texts, with the Keras model's answers.
+        cases: those that the requests were made for.
+        requests: as `requests_for` made them.
+        answers: the export's, by the same names.
 
     Returns:
         The differences, as plain JSON values.
@@ -79,11 +90,10 @@ def compared(comparison: Comparison, requests: Arrays, answers: Arrays) -> dict[
     Raises:
         ExportError: if one is larger than `BOUND`.
     """
-    chosen = dict(_cases(comparison))
     found: dict[str, float] = {}
     for key in requests:
         case, signature = key.split("/")
-        for position, i in enumerate(chosen[case]):
+        for position, i in enumerate(cases[case]):
             of_text = {name: array[position] for name, array in answers[key].items()}
             for name, difference in comparison.differences(signature, of_text, i).items():
                 name = f"{signature}/{name}"
@@ -111,16 +121,17 @@ def compared(comparison: Comparison, requests: Arrays, answers: Arrays) -> dict[
     }
 
 
-def _cases(comparison: Comparison) -> Iterator[tuple[str, list[int]]]:
+def usual_cases(comparison: Comparison) -> Cases:
     """Every text alone, then mixed batches. The last text is the longest, and costs most where others are filled up."""
     count = comparison.count
-    for i in range(count):
-        yield f"alone_{i}", [i]
-    yield "all_but_the_longest", list(range(count - 1))
-    yield "with_the_longest", [3, count - 1, 0]
-    yield "short_ones", [2, 3, 4]
     shorter = sorted(range(count), key=lambda i: len(comparison.rows[i].token_ids))[: count // 2]
-    yield "many_short_ones", [shorter[i % len(shorter)] for i in range(_MANY)]
+    return {
+        **{f"alone_{i}": [i] for i in range(count)},
+        "all_but_the_longest": list(range(count - 1)),
+        "with_the_longest": [3, count - 1, 0],
+        "short_ones": [2, 3, 4],
+        "many_short_ones": [shorter[i % len(shorter)] for i in range(_MANY)],
+    }
 
 
 def _warm_up(requests: Arrays, comparison: Comparison) -> Iterator[Request]:

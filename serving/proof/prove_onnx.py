@@ -7,7 +7,7 @@ import numpy as np
 
 from .clean_process import in_clean_process
 from .comparison import Comparison
-from .prove import compared, first_of, requests_for
+from .prove import compared, first_of, requests_for, usual_cases
 
 SIGNATURE = "token_ids"
 """The signature of a SavedModel that takes what an ONNX model takes."""
@@ -40,10 +40,11 @@ def prove_onnx(model: Path, comparison: Comparison) -> OnnxProof:
     Raises:
         ExportError: if a difference is larger than `prove.BOUND`, or the model cannot be run.
     """
-    requests = requests_for(comparison, [SIGNATURE])
+    cases = usual_cases(comparison)
+    requests = requests_for(comparison, cases, [SIGNATURE])
     answers, facts = in_clean_process(_RUNNER, model, requests, alone="ONNX Runtime", forbidden=_FORBIDDEN)
     record = {
-        **compared(comparison, requests, answers),
+        **compared(comparison, cases, requests, answers),
         "onnxruntime": facts["version"][0],
         "not_imported": [name for name in _FORBIDDEN if name not in facts["modules"]],
     }

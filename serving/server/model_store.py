@@ -10,6 +10,7 @@ from typing import Literal
 
 from keras_bert_impl.errors import InputError
 
+from ..version_status import VersionStatus
 from . import freed_memory
 from .load_error import LoadError
 from .loaded_version import LoadedVersion
@@ -19,23 +20,6 @@ from .version_directory import Contents, contents, version_directories
 State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class VersionStatus:
-    """What the status of a model says of one version.
-
-    Attributes:
-        version: its number.
-        state: as in TensorFlow Serving's `ModelVersionStatus`.
-        code: TensorFlow's canonical code by name; `"OK"` unless it could not be loaded.
-        message: why it could not be loaded; names no paths.
-    """
-
-    version: int
-    state: State
-    code: str = "OK"
-    message: str = ""
 
 
 @dataclasses.dataclass

@@ -152,8 +152,7 @@ class RestApi:
         if self.in_work > self._max_requests:
             raise RequestError("The batch scheduling queue to which this task was submitted is full", "UNAVAILABLE")
         body = await self._read_body(request)
-        methods = {"predict": self._predict, "classify": self._classify, "regress": self._regress}
-        method = methods[match["method"].lower()]
+        method = self._predict if match["method"].lower() == "predict" else self._classify_or_regress
         return await anyio.to_thread.run_sync(method, match, version, body, limiter=self._limiter)
 
     async def _read_body(self, request: Request) -> bytes:
@@ -197,25 +196,17 @@ class RestApi:
             outputs = self._predictor.run(servable, name, inputs)
         return write_outputs(outputs, row_form)
 
-    def _classify(self, match: re.Match[str], version: int | None, body: bytes) -> bytes:
-        from .classification import classify
-        from .rest_examples import read_examples, write_classifications
+    def _classify_or_regress(self, match: re.Match[str], version: int | None, body: bytes) -> bytes:
+        from .classification import classify, regress
+        from .rest_examples import read_examples, write_classifications, write_regressions
 
+        methods = {"classify": (classify, write_classifications), "regress": (regress, write_regressions)}
+        answer, write = methods[match["method"].lower()]
         document = parse_json(body)
         name, examples = signature_name(document), read_examples(document)
         with self._predictor.lease(match["name"], version, match["label"]) as servable:
-            result = classify(self._predictor, servable, name, examples)
-        return write_classifications(result)
-
-    def _regress(self, match: re.Match[str], version: int | None, body: bytes) -> bytes:
-        from .classification import regress
-        from .rest_examples import read_examples, write_regressions
-
-        document = parse_json(body)
-        name, examples = signature_name(document), read_examples(document)
-        with self._predictor.lease(match["name"], version, match["label"]) as servable:
-            result = regress(self._predictor, servable, name, examples)
-        return write_regressions(result)
+            result = answer(self._predictor, servable, name, examples)
+        return write(result)
 
 
 class _TooLargeError(RequestError):

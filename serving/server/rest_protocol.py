@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..nested_values import nested_values
 from .request_error import RequestError
 from .signature import TensorInfo
 
@@ -282,12 +283,8 @@ def _common_batch_size(outputs: Mapping[str, np.ndarray]) -> int:
 def _json_values(name: str, array: np.ndarray) -> Any:
     if array.dtype == object:
         if name.endswith("_bytes"):
-            values = [{"b64": base64.b64encode(value).decode("ascii")} for value in array.ravel()]
-        else:
-            values = [value.decode("utf-8", errors="replace") for value in array.ravel()]
-        nested = np.empty(len(values), object)
-        nested[:] = values
-        return nested.reshape(array.shape).tolist()
+            return nested_values(array, lambda value: {"b64": base64.b64encode(value).decode("ascii")})
+        return nested_values(array, lambda value: value.decode("utf-8", errors="replace"))
     if array.dtype == np.float32:
         return shortest_decimals(array).tolist()
     return array.tolist()

@@ -49,6 +49,7 @@ class Signatures(abc.ABC):
     """
 
     def __init__(self, loaded: LoadedModel, tokenizer: InGraphWordPiece) -> None:
+        self._loaded = loaded
         self._model: Any = loaded.model
         self._special: WordPieceTokenizer = loaded.tokenizer
         self._fresh_parts = loaded.fresh_parts
@@ -116,8 +117,7 @@ class Signatures(abc.ABC):
         """
         rows = self.rows_of_texts(*texts)
         is_token = rows.inputs["padding_mask"] != 0
-        encoder = getattr(self._model, "encoder", self._model)
-        probabilities = tf.cast(encoder.attention_probabilities(rows.inputs), tf.float32)
+        probabilities = tf.cast(self._loaded.encoder.attention_probabilities(rows.inputs), tf.float32)
         of_token = tf.where(is_token[:, None, None, :, None], probabilities, 0.0)
         tokens = tf.gather(tf.constant(self._tokens), rows.inputs["token_ids"])
         return {"tokens": tf.where(is_token, tokens, ""), "attention": of_token, **rows.facts}

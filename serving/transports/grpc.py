@@ -2,15 +2,18 @@
 
 import importlib.util
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from keras_bert_impl.errors import InputError
 
+from ..nested_values import nested_values
 from ..serving_error import DataLoss, error_of_code
+from ..version_status import VersionStatus
 from .deadline import Deadline
-from .transport import Metadata, SignatureSpec, TensorSpec, VersionStatus, dtype_of, text_or_bytes
+from .transport import Metadata, SignatureSpec, TensorSpec, dtype_of, text_or_bytes
 
 _OPTIONS = [
     ("grpc.max_send_message_length", -1),
@@ -147,8 +150,4 @@ def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorSpec]:
 def _values(name: str, array: np.ndarray) -> list[Any]:
     if not array.ndim:
         raise ValueError(f"{name} is a single value")
-    if array.dtype != object:
-        return array.tolist()
-    values = np.empty(array.size, object)
-    values[:] = [text_or_bytes(name, value) for value in array.ravel()]
-    return values.reshape(array.shape).tolist()
+    return nested_values(array, partial(text_or_bytes, name)) if array.dtype == object else array.tolist()

@@ -9,10 +9,12 @@ from urllib.parse import quote
 
 import numpy as np
 
+from ..nested_values import nested_values
 from ..serving_error import DataLoss, error_of_status
+from ..version_status import VersionStatus
 from .connections import Connections
 from .deadline import Deadline
-from .transport import Metadata, SignatureSpec, TensorSpec, VersionStatus, dtype_of, text_or_bytes
+from .transport import Metadata, SignatureSpec, TensorSpec, dtype_of, text_or_bytes
 
 
 class RestTransport:
@@ -121,11 +123,7 @@ def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorSpec]:
 
 
 def _json_values(array: np.ndarray) -> Any:
-    if array.dtype != object:
-        return array.tolist()
-    values = np.empty(array.size, object)
-    values[:] = [_json_string(value) for value in array.ravel()]
-    return values.reshape(array.shape).tolist()
+    return nested_values(array, _json_string) if array.dtype == object else array.tolist()
 
 
 def _json_string(value: bytes) -> str | dict[str, str]:

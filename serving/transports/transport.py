@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..version_status import VersionStatus
 from .deadline import Deadline
 
 
@@ -37,22 +38,6 @@ class Metadata(NamedTuple):
 
     version: int
     signatures: Mapping[str, SignatureSpec]
-
-
-class VersionStatus(NamedTuple):
-    """What a server says of one version of a model.
-
-    Attributes:
-        version: its number.
-        state: `"START"`, `"LOADING"`, `"AVAILABLE"`, `"UNLOADING"` or `"END"`.
-        code: TensorFlow's canonical code by name; `"OK"` unless something went wrong with it.
-        message: what went wrong.
-    """
-
-    version: int
-    state: str
-    code: str
-    message: str
 
 
 class Transport(Protocol):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from task_models import toy_bert_config, toy_tokenizer
+from task_models import CLASSIFIERS, toy_bert_config, toy_tokenizer
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import (
@@ -34,16 +34,7 @@ POSITIONS = 40
 MODELS = {
     "embedding": (lambda config: BertEncoder(config, seed=3), None),
     "fill-mask": (lambda config: BertPretrainer(config, seed=3), None),
-    "classification": (
-        lambda config: BertClassifier(config, labels=("bad", "søso", "good"), seed=3),
-        {"pair": True, "max_length": 33},
-    ),
-    "multilabel": (
-        lambda config: BertClassifier(
-            config, labels=("short", "fine"), problem_type="multi_label_classification", seed=3
-        ),
-        {"label_threshold": 0.6},
-    ),
+    **CLASSIFIERS,
     "regression": (
         lambda config: BertClassifier(config, labels=("score",), problem_type="regression", seed=3),
         {},

@@ -22,6 +22,7 @@ from keras_bert_impl.models import (
 )
 from keras_bert_impl.serving.kinds import FILL_MASK, kind_of
 from keras_bert_impl.serving.proof.clean_process import run
+from keras_bert_impl.serving.proof.prove import compared, requests_for
 from keras_bert_impl.serving.saved_model import export_saved_model
 from keras_bert_impl.tasks import TaskSettings
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
@@ -101,24 +102,12 @@ def test_an_export_answers_real_texts_as_keras_does_whatever_their_neighbours(na
     shutil.rmtree(source)
 
     cases = batches(comparison.count)
-    requests = {
-        f"{case}/{signature}": comparison.request(signature, members)
-        for case, members in cases.items()
-        for signature in comparison.expected
-    }
+    requests = requests_for(comparison, cases, comparison.expected)
     answers, modules, other_ops = run(version, requests)
     assert other_ops == []
     assert not {"keras_bert_impl", "tensorflow_text"} & set(modules)
-    scales = {(signature, *scale) for signature in comparison.expected for scale in comparison.scales(signature)}
-    largest = {(signature, output): scale for signature, output, scale in scales}
-    worst = {}
-    for key, answer in answers.items():
-        case, signature = key.split("/")
-        for position, i in enumerate(cases[case]):
-            of_text = {output: values[position] for output, values in answer.items()}
-            for output, difference in comparison.differences(signature, of_text, i).items():
-                difference /= largest.get((signature, output), 1.0)
-                worst[signature, output] = max(worst.get((signature, output), 0.0), difference)
-    print(json.dumps({f"{encoder} {name} {' '.join(key)}": value for key, value in sorted(worst.items())}, indent=1))
+    record = compared(comparison, cases, requests, answers)
+    worst = record["differences"]
+    print(json.dumps({f"{encoder} {name} {key}": value for key, value in worst.items()}, indent=1))
     assert max(worst.values()) <= 1e-5, {key: value for key, value in worst.items() if value > 1e-5}
     assert np.isfinite(list(worst.values())).all()

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
-from task_models import toy_bert_config, toy_tokenizer
+from task_models import CLASSIFIERS, toy_bert_config, toy_tokenizer
 from tensorflow.core.protobuf import saved_model_pb2
 from unicode_texts import unicode_texts
 
@@ -27,16 +27,7 @@ from keras_bert_impl.tasks.word_windows import sentence_rows
 
 LABELS = ("O", "B-person", "I-person")
 MODELS = {
-    "classification": (
-        lambda config: BertClassifier(config, labels=("bad", "søso", "good"), seed=3),
-        {"pair": True, "max_length": 33},
-    ),
-    "multilabel": (
-        lambda config: BertClassifier(
-            config, labels=("short", "fine"), problem_type="multi_label_classification", seed=3
-        ),
-        {"label_threshold": 0.6},
-    ),
+    **CLASSIFIERS,
     "regression": (
         lambda config: BertClassifier(config, labels=("score",), problem_type="regression", seed=3),
         {"pair": True},

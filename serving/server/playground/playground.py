@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..model_store import VersionStatus
+from ...version_status import VersionStatus
 from .served_model import served_model
 
 PATHS = ("/", "/playground")

@@ -12,8 +12,9 @@ from fake_servables import FakeVersions, texts, wait_until
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.serving.server import freed_memory
 from keras_bert_impl.serving.server.batching import Batching
-from keras_bert_impl.serving.server.model_store import ModelStore, VersionStatus
+from keras_bert_impl.serving.server.model_store import ModelStore
 from keras_bert_impl.serving.server.request_error import RequestError
+from keras_bert_impl.serving.version_status import VersionStatus
 
 LOOK = 0.005
 """Seconds between two looks."""

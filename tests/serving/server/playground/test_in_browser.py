@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import pytest
 from browsers import browser, document_of
 
-from keras_bert_impl.serving.server.model_store import VersionStatus
 from keras_bert_impl.serving.server.playground import Playground
 from keras_bert_impl.serving.server.playground.playground import HEADERS
+from keras_bert_impl.serving.version_status import VersionStatus
 
 PROGRAM = browser()
 pytestmark = [

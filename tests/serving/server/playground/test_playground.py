@@ -10,10 +10,10 @@ import httpx
 import pytest
 from json_faults import faults_of
 
-from keras_bert_impl.serving.server.model_store import VersionStatus
 from keras_bert_impl.serving.server.playground import PATHS, Playground
 from keras_bert_impl.serving.server.playground import playground as module
 from keras_bert_impl.serving.server.rest_api import RestApi
+from keras_bert_impl.serving.version_status import VersionStatus
 
 PAGE = Path(module.__file__).parent / "page"
 DESCRIPTION = {
