@@ -27,8 +27,8 @@ NAMES = (
     "served_answer",
     "serving",
 )
-HOURS = ("finetune", "serving_load")
-"""Take long; only when named."""
+HOURS = ("finetune", "finetune_speed", "serving_load")
+"""Take long, or want another installation; only when named."""
 ROOT = Path(__file__).resolve().parent.parent
 
 

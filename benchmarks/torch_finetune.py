@@ -1,7 +1,7 @@
-"""Fine-tuning by Hugging Face's Trainer on PyTorch, for each seed; run by `finetune_peers`.
+"""Fine-tuning by Hugging Face's Trainer on PyTorch, run by `finetune_runs`.
 
 Needs PyTorch, transformers, accelerate, scikit-learn, scipy and seqeval only, so that any environment that has them
-will do. Prints a line of JSON for each seed: the best epoch's metric, and the training examples a second, without
+will do. Prints a line of JSON: the best epoch's metric, and the training examples a second, without
 evaluations.
 """
 
@@ -20,7 +20,7 @@ def main(job_file):
 
     Args:
         job_file: JSON with model, task, labels, train, dev (lists of examples), max_length, batch_size, epochs,
-            learning_rate, warmup_share, weight_decay, seeds and threads.
+            learning_rate, warmup_share, weight_decay, seed and threads.
     """
     with open(job_file, encoding="utf-8") as file:  # noqa: PTH123
         job = json.load(file)
@@ -28,28 +28,27 @@ def main(job_file):
     transformers.logging.set_verbosity_error()
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["model"])
     features, collator, model_class, metric = TASKS[job["task"]](job, tokenizer)
-    for seed in job["seeds"]:
-        transformers.set_seed(seed)
-        options = {"num_labels": len(job["labels"])}
-        if job["task"] == "regression":
-            options["problem_type"] = "regression"
-        model = model_class.from_pretrained(job["model"], **options)
-        clock = EpochClock()
-        with tempfile.TemporaryDirectory() as folder:
-            trainer = transformers.Trainer(
-                model=model,
-                args=arguments(job, seed, folder),
-                train_dataset=features(job["train"]),
-                eval_dataset=features(job["dev"]),
-                data_collator=collator,
-                compute_metrics=lambda prediction: {"metric": metric(prediction)},
-                callbacks=[clock],
-            )
-            trainer.remove_callback(transformers.PrinterCallback)
-            trainer.train()
-        metrics = [line["eval_metric"] for line in trainer.state.log_history if "eval_metric" in line]
-        rate = len(job["train"]) * job["epochs"] / clock.seconds
-        print(json.dumps({"seed": seed, "metric": max(metrics), "examples_per_second": rate}), flush=True)
+    transformers.set_seed(job["seed"])
+    options = {"num_labels": len(job["labels"])}
+    if job["task"] == "regression":
+        options["problem_type"] = "regression"
+    model = model_class.from_pretrained(job["model"], **options)
+    clock = EpochClock()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = transformers.Trainer(
+            model=model,
+            args=arguments(job, folder),
+            train_dataset=features(job["train"]),
+            eval_dataset=features(job["dev"]),
+            data_collator=collator,
+            compute_metrics=lambda prediction: {"metric": metric(prediction)},
+            callbacks=[clock],
+        )
+        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.train()
+    metrics = [line["eval_metric"] for line in trainer.state.log_history if "eval_metric" in line]
+    rate = len(job["train"]) * job["epochs"] / clock.seconds
+    print(json.dumps({"metric": max(metrics), "examples_per_second": rate}))
 
 
 class EpochClock(transformers.TrainerCallback):
@@ -64,11 +63,11 @@ class EpochClock(transformers.TrainerCallback):
         self.seconds += time.perf_counter() - self.started
 
 
-def arguments(job, seed, folder):
+def arguments(job, folder):
     return transformers.TrainingArguments(
         output_dir=folder,
         use_cpu=True,
-        seed=seed,
+        seed=job["seed"],
         per_device_train_batch_size=job["batch_size"],
         per_device_eval_batch_size=job["batch_size"],
         num_train_epochs=job["epochs"],
