@@ -22,6 +22,16 @@ def vectors_at(inputs, positions):
     return ops.take(inputs, ops.reshape(rows, (-1,)), axis=0)
 
 
+def only(vectors, chosen):
+    """Returns the vectors, `(n, size)`, whose numbers are `chosen`; all of them where that is None."""
+    return vectors if chosen is None else ops.take(vectors, chosen, axis=0)
+
+
+def only_shape(vectors, chosen):
+    """Returns the shape of what `only` returns."""
+    return vectors.shape if chosen is None else (*chosen.shape, vectors.shape[-1])
+
+
 def take_with_inverse(inputs, indices, inverse, here=None):
     """Returns the vectors at `indices`, with a gradient that takes too, where that of `ops.take` adds up in places.
 

@@ -91,6 +91,37 @@ class RealPredictions(keras.layers.Layer):
         return keras.KerasTensor((None,), "int32")
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ChosenTokens(keras.layers.Layer):
+    """Lists the tokens that are wanted for several purposes, and where each purpose finds its own in the list.
+
+    Args:
+        **kwargs: passed to `keras.layers.Layer`, for example `name`, `dtype`.
+
+    Call arguments:
+        wanted: dict of integer tensors of any shape, numbers of tokens.
+
+    Returns:
+        A pair: the list, int32 `(chosen,)`; and a dict like `wanted`, of places in the list.
+    """
+
+    def build(self, wanted_shape):
+        self.built = True
+
+    def call(self, wanted):
+        lists = [ops.reshape(ops.cast(numbers, "int32"), (-1,)) for numbers in wanted.values()]
+        places, first = {}, 0
+        for (purpose, numbers), of_list in zip(wanted.items(), lists, strict=True):
+            count = ops.shape(of_list)[0]
+            places[purpose] = ops.reshape(first + ops.arange(count, dtype="int32"), ops.shape(numbers))
+            first = first + count
+        return ops.concatenate(lists, axis=0), places
+
+    def compute_output_spec(self, wanted):
+        places = {purpose: keras.KerasTensor(numbers.shape, "int32") for purpose, numbers in wanted.items()}
+        return keras.KerasTensor((None,), "int32"), places
+
+
 def real_slots(mask_weights):
     """Returns which of the flattened prediction slots are used.
 

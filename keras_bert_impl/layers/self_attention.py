@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.layers.dropout import Dropout
-from keras_bert_impl.layers.gathering import take_with_inverse
+from keras_bert_impl.layers.gathering import only, only_shape, take_with_inverse
 from keras_bert_impl.layers.seeds import seed_for, truncated_normal
 
 
@@ -32,12 +32,14 @@ class SelfAttention(keras.layers.Layer):
             `i` may gather. Where both masks are given, both must be true.
         real_tokens: `(mask, places, numbers)` from `RealTokens`. Then `inputs` are the real tokens alone,
             `(real_tokens, hidden_size)`, and so are the outputs; the masks stay in rows.
+        chosen: integer tensor, `(chosen,)`; with `real_tokens`, numbers of the tokens that are wanted. Then the
+            outputs are `(chosen, hidden_size)`. Without it all of them are.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
     Returns:
-        A tensor with the shape of `inputs`; with `return_attention` a pair of it and the attention
-        probabilities, `(batch, num_heads, seq_len, seq_len)`: row `i` says what share position `i`
+        A tensor with the shape of `inputs`, or of the chosen ones; with `return_attention` a pair of it and the
+        attention probabilities, `(batch, num_heads, seq_len, seq_len)`: row `i` says what share position `i`
         gathers from each position, before dropout. They are 0 where a mask is false, and a row sums to 1. They
         are in the compute dtype, being the very numbers that the values are weighted with.
 
@@ -89,6 +91,7 @@ class SelfAttention(keras.layers.Layer):
         padding_mask=None,
         attention_mask=None,
         real_tokens=None,
+        chosen=None,
         return_attention=False,
         training=None,
     ):
@@ -100,7 +103,8 @@ class SelfAttention(keras.layers.Layer):
             kernel = ops.concatenate([dense.kernel * scale for dense, scale in scales], axis=1)
             bias = ops.concatenate([dense.bias * scale for dense, scale in scales], axis=0)
             together = heads.split_together(ops.add(ops.matmul(inputs, kernel), bias))
-            return self.output_projection(heads.join(self._attend_in_training(together, padding_mask, attention_mask)))
+            joined = heads.join(self._attend_in_training(together, padding_mask, attention_mask))
+            return self.output_projection(only(joined, chosen))
         query = heads.split(self.query(inputs) * head_size**-0.5)
         key = heads.split(self.key(inputs))
         value = heads.split(self.value(inputs))
@@ -108,7 +112,7 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         probabilities = self._probabilities(scores, padding_mask, attention_mask)
         gathered = ops.matmul(self.probability_dropout(probabilities, training=training), value)
-        outputs = self.output_projection(heads.join(gathered))
+        outputs = self.output_projection(only(heads.join(gathered), chosen))
         return (outputs, probabilities) if return_attention else outputs
 
     def _attend_in_training(self, together, padding_mask, attention_mask):
@@ -173,11 +177,12 @@ class SelfAttention(keras.layers.Layer):
         padding_mask=None,
         attention_mask=None,
         real_tokens=None,
+        chosen=None,
         return_attention=False,
         training=None,
     ):
         # A shape alone cannot tell how many outputs were asked for.
-        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        outputs = keras.KerasTensor(only_shape(inputs, chosen), self.compute_dtype)
         return (outputs, attention_spec(self, inputs, real_tokens)) if return_attention else outputs
 
     def get_config(self):

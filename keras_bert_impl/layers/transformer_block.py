@@ -4,6 +4,7 @@ import keras
 
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.feed_forward import FeedForward
+from keras_bert_impl.layers.gathering import only, only_shape
 from keras_bert_impl.layers.layer_norm import LayerNorm
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.layers.self_attention import SelfAttention, attention_spec
@@ -28,13 +29,14 @@ class TransformerBlock(keras.layers.Layer):
         inputs: float tensor, `(batch, seq_len, hidden_size)`.
         padding_mask: bool or integer tensor, `(batch, seq_len)`; true where there is a token.
         attention_mask: bool or integer tensor, `(batch, seq_len, seq_len)`; as for `SelfAttention`.
-        real_tokens: as for `SelfAttention`; then `inputs` are the real tokens alone.
+        real_tokens, chosen: as for `SelfAttention`; then `inputs` are the real tokens alone, and only the chosen ones
+            go through everything that comes after attention.
         return_attention: bool. Whether to return the attention probabilities too.
         training: bool. Whether to drop out.
 
     Returns:
-        A tensor with the shape of `inputs`; with `return_attention` a pair of it and the attention
-        probabilities of `SelfAttention`, `(batch, num_heads, seq_len, seq_len)`.
+        A tensor with the shape of `inputs`, or of the chosen ones; with `return_attention` a pair of it and the
+        attention probabilities of `SelfAttention`, `(batch, num_heads, seq_len, seq_len)`.
 
     Reference:
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1.
@@ -101,6 +103,7 @@ class TransformerBlock(keras.layers.Layer):
         padding_mask=None,
         attention_mask=None,
         real_tokens=None,
+        chosen=None,
         return_attention=False,
         training=None,
     ):
@@ -109,13 +112,14 @@ class TransformerBlock(keras.layers.Layer):
             padding_mask=padding_mask,
             attention_mask=attention_mask,
             real_tokens=real_tokens,
+            chosen=chosen,
             return_attention=return_attention,
             training=training,
         )
         if return_attention:
             attended, probabilities = attended
         attended = self.attention_output_dropout(attended, training=training)
-        attended = self.attention_norm(inputs + attended, training=training)
+        attended = self.attention_norm(only(inputs, chosen) + attended, training=training)
 
         fed = self.feed_forward(attended, training=training)
         fed = self.feed_forward_output_dropout(fed, training=training)
@@ -131,11 +135,12 @@ class TransformerBlock(keras.layers.Layer):
         padding_mask=None,
         attention_mask=None,
         real_tokens=None,
+        chosen=None,
         return_attention=False,
         training=None,
     ):
         # A shape alone cannot tell how many outputs were asked for.
-        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        outputs = keras.KerasTensor(only_shape(inputs, chosen), self.compute_dtype)
         return (outputs, attention_spec(self, inputs, real_tokens)) if return_attention else outputs
 
     def get_config(self):

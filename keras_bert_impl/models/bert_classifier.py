@@ -87,7 +87,7 @@ class BertClassifier(LabelledModel):
         The first position of a row always counts as a token.
         """
         inputs = symbolic_inputs()
-        _, _, pooled, _ = self.encoder.of_real_tokens(inputs)
+        _, pooled, _ = self.encoder.of_predictions(inputs)
         return keras.Model(inputs, self._scored(pooled), name=self.name)
 
     @classmethod

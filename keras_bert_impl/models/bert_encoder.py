@@ -9,7 +9,7 @@ from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.embeddings import Embeddings
 from keras_bert_impl.layers.pair_layout import PairLayout
 from keras_bert_impl.layers.pooler import Pooler
-from keras_bert_impl.layers.real_tokens import InRows, RealTokens
+from keras_bert_impl.layers.real_tokens import ChosenTokens, InRows, RealPredictions, RealTokens
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.layers.transformer_block import TransformerBlock
 from keras_bert_impl.models.inputs import symbolic_inputs
@@ -130,12 +130,16 @@ class BertEncoder(PretrainedModel):
         position_ids, attention_mask = layout(inputs["pair_ids"], inputs["cls_positions"])
         return {"attention_mask": attention_mask}, position_ids, inputs["cls_positions"]
 
-    def _add_blocks(self, hidden_states, masks, return_attention=None):
-        """Appends what each block makes of the last of `hidden_states`; returns the attention probabilities."""
+    def _add_blocks(self, hidden_states, masks, return_attention=None, chosen=None):
+        """Appends what each block makes of the last of `hidden_states`; returns the attention probabilities.
+
+        The last block gives only what is `chosen`, as for `TransformerBlock`.
+        """
         return_attention = self.return_attention if return_attention is None else return_attention
         attention_probabilities = []
         for block in self.blocks:
-            x = block(hidden_states[-1], **masks, return_attention=return_attention)
+            of_block = {} if chosen is None or block is not self.blocks[-1] else {"chosen": chosen}
+            x = block(hidden_states[-1], **masks, **of_block, return_attention=return_attention)
             if return_attention:
                 x, probabilities = x
                 attention_probabilities.append(probabilities)
@@ -163,6 +167,39 @@ class BertEncoder(PretrainedModel):
             A tuple: the hidden states, a list of `(real_tokens, hidden_size)`; what `RealTokens` returned; the pooled
             output, or None without pooler; and the list of attention probabilities, in rows.
         """
+        hidden_states, masks, of_cls = self._embedded_real_tokens(inputs)
+        attention_probabilities = self._add_blocks(hidden_states, masks)
+        pooled = None if self.pooler is None else self.pooler(hidden_states[-1], positions=of_cls)
+        return hidden_states, masks["real_tokens"], pooled, attention_probabilities
+
+    def of_predictions(self, inputs: dict[str, keras.KerasTensor]) -> tuple[Any, Any, Any]:
+        """Encodes what heads ask for: each `[CLS]`, and the tokens that used prediction slots point at.
+
+        Of the last block nothing else is worked out but its attention.
+
+        Args:
+            inputs: symbolic inputs of this encoder, or of its packed form; perhaps `mask_positions` and `mask_weights`,
+                as for `RealPredictions`.
+
+        Returns:
+            A tuple: the last hidden states of these tokens, `(chosen, hidden_size)`; the pooled output, or None without
+            pooler; and which of the tokens are the predictions, int32 `(real_predictions,)` in the order of
+            `layers.real_tokens.real_slots`, or None without `mask_positions`.
+        """
+        policy = self.embeddings.dtype_policy
+        hidden_states, masks, of_cls = self._embedded_real_tokens(inputs)
+        wanted = {} if self.pooler is None else {"cls": of_cls}
+        if "mask_positions" in inputs:
+            _, _, numbers = masks["real_tokens"]
+            real_predictions = RealPredictions(dtype=policy, name="real_predictions")
+            wanted["predictions"] = real_predictions(inputs["mask_positions"], inputs["mask_weights"], numbers)
+        chosen, places = ChosenTokens(dtype=policy, name="chosen_tokens")(wanted)
+        self._add_blocks(hidden_states, masks, return_attention=False, chosen=chosen)
+        pooled = None if self.pooler is None else self.pooler(hidden_states[-1], positions=places["cls"])
+        return hidden_states[-1], pooled, places.get("predictions")
+
+    def _embedded_real_tokens(self, inputs):
+        """Returns a list of the real tokens' embeddings, what each block takes by name, and the numbers of `[CLS]`."""
         policy = self.embeddings.dtype_policy
         masks, position_ids, cls_positions = self._masks_and_positions(inputs)
         is_real = keras.ops.cast(inputs["pair_ids" if "pair_ids" in inputs else "padding_mask"], "bool")
@@ -170,14 +207,10 @@ class BertEncoder(PretrainedModel):
         if "padding_mask" in masks:
             masks = {"padding_mask": mask}
         ids = inputs["token_ids"], inputs["segment_ids"]
-        hidden_states = [self.embeddings(*ids, position_ids=position_ids, places=places)]
-        attention_probabilities = self._add_blocks(hidden_states, {**masks, "real_tokens": real_tokens})
-        pooled = None
-        if self.pooler is not None:
-            packed = cls_positions is not None
-            of_cls = keras.ops.take_along_axis(numbers, cls_positions, axis=1) if packed else numbers[:, 0]
-            pooled = self.pooler(hidden_states[-1], positions=of_cls)
-        return hidden_states, real_tokens, pooled, attention_probabilities
+        embedded = self.embeddings(*ids, position_ids=position_ids, places=places)
+        packed = cls_positions is not None
+        of_cls = keras.ops.take_along_axis(numbers, cls_positions, axis=1) if packed else numbers[:, 0]
+        return [embedded], {**masks, "real_tokens": real_tokens}, of_cls
 
     def unpadded_form(self, *, packed: bool = False) -> keras.Model:
         """Returns a model of the same layers, with the same variables, that does not work on padding.

@@ -6,7 +6,6 @@ import keras
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
-from keras_bert_impl.layers.real_tokens import RealPredictions
 from keras_bert_impl.layers.seeds import seed_for
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.inputs import encoder_inputs, symbolic_inputs
@@ -89,10 +88,8 @@ class BertMaskedLM(PretrainedModel):
             packed: whether it takes packed rows.
         """
         inputs = symbolic_inputs("mask_positions", "mask_weights", packed=packed)
-        hidden_states, (_, _, numbers), _, _ = self.encoder.of_real_tokens(encoder_inputs(inputs))
-        real_predictions = RealPredictions(dtype=self.mlm_head.dtype_policy, name="real_predictions")
-        positions = real_predictions(inputs["mask_positions"], inputs["mask_weights"], numbers)
-        return keras.Model(inputs, {"mlm_logits": self.mlm_head(hidden_states[-1], positions)}, name=self.name)
+        chosen, _, places = self.encoder.of_predictions(inputs)
+        return keras.Model(inputs, {"mlm_logits": self.mlm_head(chosen, places)}, name=self.name)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what the constructor needs, as plain JSON values."""

@@ -25,8 +25,7 @@ class FillMaskSignatures(Signatures):
         self._top = top
 
     @functools.cached_property
-    def _unpadded(self) -> Any:
-        """The encoder, as `Signatures` has the model: where the masks stand, the signatures find out."""
+    def _unpadded_encoder(self) -> Any:
         return self._model.encoder.unpadded_form()
 
     def answer_texts(self, text: tf.Tensor) -> Outputs:
@@ -45,9 +44,9 @@ class FillMaskSignatures(Signatures):
                 truncated: bool, `(batch,)`; whether the end of the text was left out.
         """
         rows = self.rows(text)
-        token_ids = rows.inputs["token_ids"]
-        encoded = self._unpadded(self.model_inputs(token_ids, tf.zeros_like(token_ids)), training=False)
-        masks, logits = self._masked_lm(token_ids, encoded["sequence_output"])
+        masks = self._masks(rows.inputs["token_ids"])
+        slots = {"mask_positions": masks.to_tensor(0), "mask_weights": tf.ones_like(masks, tf.float32).to_tensor(0.0)}
+        logits = self._unpadded({**rows.inputs, **slots}, training=False)["mlm_logits"]
         top_logits, top_ids = tf.math.top_k(logits, self._top)
         probabilities = tf.exp(top_logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))
         return {
@@ -70,11 +69,13 @@ class FillMaskSignatures(Signatures):
                 pooled_output: float32, `(batch, hidden_size)`; absent if the model was saved without pooler.
                 nsp_logits: float32, `(batch, 2)`; absent if the model was saved without that head.
         """
-        encoded = self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
-        masks, logits = self._masked_lm(token_ids, encoded["sequence_output"])
+        encoded = self._unpadded_encoder(self.model_inputs(token_ids, segment_ids), training=False)
+        masks = self._masks(token_ids)
+        places = tf.cast(masks.value_rowids(), tf.int32) * tf.shape(token_ids)[1] + masks.values
+        vectors = tf.reshape(encoded["sequence_output"], [-1, encoded["sequence_output"].shape[-1]])
         outputs = {
             "mask_positions": masks.to_tensor(NO_POSITION),
-            "mlm_logits": masks.with_values(logits).to_tensor(0.0),
+            "mlm_logits": masks.with_values(self._model.mlm_head(vectors, places)).to_tensor(0.0),
             "sequence_output": tf.cast(encoded["sequence_output"], tf.float32),
         }
         if "pooler" not in self._fresh_parts:
@@ -83,11 +84,7 @@ class FillMaskSignatures(Signatures):
                 outputs["nsp_logits"] = tf.cast(self._model.nsp_head(encoded["pooled_output"]), tf.float32)
         return outputs
 
-    def _masked_lm(self, token_ids: tf.Tensor, sequence_output: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Returns where the masks stand, `(batch, masks)`, and the logits there, `(all masks, vocab_size)`."""
-        batch, seq_len = tf.unstack(tf.shape(token_ids))
-        columns = tf.broadcast_to(tf.range(seq_len), [batch, seq_len])
-        masks = tf.ragged.boolean_mask(columns, token_ids == self._special.mask_token_id)
-        places = tf.cast(masks.value_rowids(), tf.int32) * seq_len + masks.values
-        vectors = tf.reshape(sequence_output, [-1, sequence_output.shape[-1]])
-        return masks, self._model.mlm_head(vectors, places)
+    def _masks(self, token_ids: tf.Tensor) -> tf.RaggedTensor:
+        """Returns where the masks of each row stand, int32, `(batch, masks)`."""
+        columns = tf.broadcast_to(tf.range(tf.shape(token_ids)[1]), tf.shape(token_ids))
+        return tf.ragged.boolean_mask(columns, token_ids == self._special.mask_token_id)

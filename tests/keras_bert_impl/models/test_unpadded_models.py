@@ -6,6 +6,7 @@ import pytest
 from harness import arrays, small_config
 from packed_batches import inputs_of, packed_rows, pair_rows
 
+from keras_bert_impl.layers.feed_forward import FeedForward
 from keras_bert_impl.layers.real_tokens import real_slots
 from keras_bert_impl.models import BertEncoder, BertMaskedLM, BertPretrainer
 
@@ -86,6 +87,24 @@ def test_gradients_are_those_of_the_padded_form(layout):
     for path, gradient in expected.items():
         largest = max(np.abs(gradient).max(), 1)
         np.testing.assert_allclose(found[path] / largest, gradient / largest, rtol=1e-6, atol=2e-6, err_msg=path)
+
+
+@pytest.mark.parametrize("layout", ["mixed", "padded"])
+def test_the_last_block_works_out_only_what_the_heads_ask_for(pretrainer, layout, monkeypatch):
+    rows, counts = rows_of(layout), []
+    usual_call = FeedForward.call
+
+    def counted(self, inputs, **options):
+        counts.append(inputs.shape[0])
+        return usual_call(self, inputs, **options)
+
+    monkeypatch.setattr(FeedForward, "call", counted)
+    form = pretrainer.unpadded_form(packed="pair_ids" in rows)
+    counts.clear()
+    form(unpadded_inputs(rows))
+    *before, last = counts
+    assert before == [is_real(rows).sum()] * (len(pretrainer.encoder.blocks) - 1)
+    assert last == rows["next_sentence_weights"].size + (rows["mask_weights"] > 0).sum()
 
 
 def test_tokens_and_masks_of_padding_have_no_influence(pretrainer):
