@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from keras_bert_impl.cli import COMMANDS
+from keras_bert_impl.commands import COMMANDS
 
 from .row import Row, interleaved
 

@@ -24,13 +24,19 @@ def silence_logs() -> None:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # What goes wrong is raised as well.
 
 
-def import_tensorflow(verbose: bool = False) -> ModuleType:
-    """Imports TensorFlow with its faster kernels; its lines about devices are held back unless `verbose`."""
+def import_tensorflow(verbose: bool = False, *, onednn: bool = True) -> ModuleType:
+    """Imports TensorFlow; its lines about devices are held back unless `verbose`.
+
+    Args:
+        verbose: whether they are shown.
+        onednn: whether it has oneDNN's kernels, unless the environment says otherwise. They take a quarter less for a
+            training step, but keep something for each of the last thousand shapes in each thread, tens of kilobytes.
+    """
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
         raise InputError(f"`KERAS_BACKEND` must be tensorflow for this command. Received: {backend!r}")
-    # Off by default on many processors; a training step takes a quarter less with it.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    # What TensorFlow does by itself depends on the processor.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", str(int(onednn)))
     with contextlib.nullcontext() if verbose else held_back_error_stream():
         import tensorflow as tf
 

@@ -48,9 +48,9 @@ def opens(path: Path, *rooms: str) -> set[str]:
 
 
 def test_the_library_opens_neither_training_nor_serving():
-    front_door = ROOT / "keras_bert_impl" / "cli.py"
+    front_door = {ROOT / "keras_bert_impl" / "cli.py", *files("keras_bert_impl/commands")}
     for path in files("keras_bert_impl"):
-        if path != front_door:
+        if path not in front_door:
             assert not opens(path, "keras_bert_impl.training", "keras_bert_impl.serving"), path
 
 

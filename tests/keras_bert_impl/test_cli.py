@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from texts import write_toy_corpus
 
-from keras_bert_impl.cli import COMMANDS, main
+from keras_bert_impl.cli import main
+from keras_bert_impl.commands import COMMANDS
 from keras_bert_impl.training.configs import (
     EvaluateConfig,
     FinetuneConfig,
@@ -421,7 +422,7 @@ def settings_of(monkeypatch):
     """Runs `pretrain` up to its settings; returns them."""
     seen = []
     monkeypatch.setattr("keras_bert_impl.training.pretrain.pretrain", lambda config, say: seen.append(config))
-    monkeypatch.setattr("keras_bert_impl.cli.import_tensorflow", lambda verbose: None)
+    monkeypatch.setattr("keras_bert_impl.commands.pretrain.import_tensorflow", lambda verbose: None)
 
     def run(*arguments: object) -> PretrainConfig:
         assert main(["pretrain", "--data", "d", *map(str, arguments), "--run", "r"]) == 0

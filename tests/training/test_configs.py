@@ -1,9 +1,17 @@
+import typing
 from pathlib import Path
 
 import pytest
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.training.configs import EvaluateConfig, PrepareConfig, PretrainConfig, VocabConfig
+from keras_bert_impl.training.configs import (
+    EvaluateConfig,
+    FinetuneConfig,
+    PredictConfig,
+    PrepareConfig,
+    PretrainConfig,
+    VocabConfig,
+)
 
 PREPARE = {"inputs": ["a.txt"], "vocab": "vocab.txt", "output": "data"}
 VOCAB = {"inputs": ["a.txt"], "output": "vocab.txt"}
@@ -208,3 +216,28 @@ def test_seeds_that_would_be_taken_for_another_are_refused(seed):
         with pytest.raises(InputError, match=message):
             config.from_dict({**given, "seed": seed})
         assert config.from_dict({**given, "seed": 2**64 - 1}).seed == 2**64 - 1
+
+
+# What must be given, and what must go with some of the settings.
+GIVEN = [
+    (VocabConfig, VOCAB),
+    (VocabConfig, {**VOCAB, "extend": "vocab.txt", "add": 8}),
+    (PrepareConfig, PREPARE),
+    (PrepareConfig, {**PREPARE, "format": "tfrecord", "masking": "n-gram"}),
+    (PretrainConfig, {"data": "data", "run": "run"}),
+    (PretrainConfig, {"data": "data", "run": "run", "cluster": "a:1,b:1", "worker": 0}),
+    (EvaluateConfig, {"model": "model", "data": "data"}),
+    (FinetuneConfig, {"task": "qa", "model": "model", "train": ["a.json"], "output": "output"}),
+    (PredictConfig, {"model": "model", "input": "a.txt"}),
+]
+
+
+@pytest.mark.parametrize(("settings", "given"), GIVEN)
+def test_half_a_number_is_refused_wherever_a_whole_one_is_meant(settings, given):
+    settings(**given)
+    hints = {name: typing.get_args(hint) or (hint,) for name, hint in typing.get_type_hints(settings).items()}
+    whole = [name for name, kinds in hints.items() if int in kinds and float not in kinds]
+    assert whole
+    for name in whole:
+        with pytest.raises(InputError, match=rf"`{name}` (must .*whole number|.*must go |must be left)"):
+            settings(**{**given, name: 12.5})

@@ -15,7 +15,6 @@ from .settings import (
     as_python,
     check_range,
     check_seed,
-    check_whole,
     check_word,
     list_of_files,
     setting,
@@ -141,7 +140,6 @@ class FinetuneConfig(Settings):
         check_word(self, "labelled_pieces", ("first", "all"))
         for name in ("max_question_length", "max_answer_length"):
             check_range(self, name, 1, 1_000_000)
-        check_whole(self, ("max_length", "stride", "max_question_length", "max_answer_length"))
 
     def _check_training(self) -> None:
         check_range(self, "epochs", 0, _MOST_EPOCHS, low_open=True)
@@ -149,7 +147,6 @@ class FinetuneConfig(Settings):
             check_range(self, name, 1, 1_000_000)
         if self.replicas is not None:
             check_range(self, "replicas", 1, 1024)
-        check_whole(self, ("batch_size", "micro_batches", "replicas", "evaluations", "patience"))
         parts = (self.replicas or 1) * self.micro_batches
         if self.batch_size % parts:
             raise InputError(

@@ -225,6 +225,8 @@ class PretrainConfig(Settings):
             )
         if self.cluster is not None:
             split_addresses(self.cluster)
+            if self.worker is not None:
+                check_range(self, "worker", 0, ANY)
         elif self.worker is not None:
             raise InputError(f"`worker` must go with `cluster`. Received: worker={self.worker!r}")
         for phase in self.phases:

@@ -1,7 +1,9 @@
 """What all settings classes share: fields with help texts, and checks that say the rule."""
 
 import dataclasses
+import functools
 import os
+import typing
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -50,14 +52,25 @@ ANY = float(2**62)
 
 
 def check_range(config: Any, name: str, low: float, high: float, *, low_open: bool = False) -> None:
-    """Raises `InputError` unless a setting is a number from `low` on, or more than it, and up to `high`."""
+    """Raises `InputError` unless a setting is a number from `low` on, or more than it, and up to `high`.
+
+    A setting whose field is an `int` must be a whole one.
+    """
     value = getattr(config, name)
+    if isinstance(value, float) and _is_whole(type(config), name):
+        raise InputError(f"`{name}` must be a whole number. Received: {name}={value!r}")
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (low < value if low_open else low <= value) or not value <= high:
         rule = f"a number {'more than' if low_open else 'of at least'} {low}"
         if high < ANY or (number and value > high):
             rule += f" and at most {high}" if isinstance(high, int) else f" and at most {high:g}"
         raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
+
+
+@functools.cache
+def _is_whole(settings: type[Any], name: str) -> bool:
+    hint = typing.get_type_hints(settings)[name]
+    return int in (hint, *typing.get_args(hint)) and float not in typing.get_args(hint)
 
 
 # The hashes that every choice comes from know seeds of 64 bits; others would silently be taken for one of these.
@@ -77,13 +90,6 @@ def list_of_files(name: str, files: Any) -> tuple[str, ...]:
     if not isinstance(files, Iterable):
         raise InputError(f"`{name}` must be a list of files. Received: {name}={files!r}")
     return tuple(files)
-
-
-def check_whole(config: Any, names: Iterable[str]) -> None:
-    """Raises `InputError` if one of these settings is a number that is not whole."""
-    for name in names:
-        if isinstance(value := getattr(config, name), float):
-            raise InputError(f"`{name}` must be a whole number. Received: {name}={value!r}")
 
 
 def as_python(value: Any) -> Any:
