@@ -11,6 +11,7 @@ from .configs import EvaluateConfig
 from .exact_step import PretrainingTrainer
 from .examples.masking import MASKED_SHARE, NGRAM, TOKEN, WHOLE_WORD
 from .examples.prepared_data import PreparedData
+from .finetuning.output_places import check_output_places
 from .held_out import HeldOut, describe
 from .model_choice import PretrainingModel, check_same_tokens, pretraining_class
 from .pretraining_data import PretrainingData, check_masks, open_data
@@ -33,12 +34,11 @@ def evaluate(config: EvaluateConfig, say: Callable[[str], None] = lambda line: N
     Raises:
         InputError: if the model or the data cannot be used, or do not fit one another.
     """
-    if config.output and Path(config.output).is_dir():
-        raise InputError(f"`output` must be a file. Received: {config.output!r}, which is a directory")
     if config.data is None:
         from .finetuning.evaluate import evaluate_labelled
 
         return evaluate_labelled(config, say=say).metrics
+    check_output_places({"output": config.output or None}, [], config.model, config.data)
     data = open_data(config.data)
     lengths = _lengths(config, data)
     model = pretraining_class(config.model).from_pretrained(config.model)

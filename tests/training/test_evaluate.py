@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_length_that_the_data_lacks_is_refused(model, prepared):
 
 
 def test_a_directory_to_write_to_and_a_length_twice_are_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(InputError, match=r"`output` must be a file\. Received: '.*', which is a directory"):
+    with pytest.raises(InputError, match=r"`output` must be a file: .* Received: '.*', which is a directory"):
         evaluate(EvaluateConfig(model="none", data="none", output=str(tmp_path)))
     with pytest.raises(InputError, match=r"`lengths` must be different numbers\. Received: lengths=\[16, 32, 16\]"):
         EvaluateConfig(model="none", data="none", lengths=(16, 32, 16))
@@ -180,3 +181,11 @@ def test_a_model_of_no_finite_loss_is_refused(model, prepared, tmp_path):
     network.save_pretrained(tmp_path / "model")
     with pytest.raises(InputError, match=r"`model` must give finite losses\. Received: .*nan"):
         evaluate(EvaluateConfig(model=str(tmp_path / "model"), data=str(prepared), lengths=(16,)))
+
+
+def test_metrics_replace_neither_the_model_nor_the_data(model, prepared):
+    for source, place in (("model", Path(model) / "config.json"), ("data", Path(prepared) / "manifest.json")):
+        before = place.read_bytes()
+        with pytest.raises(InputError, match=rf"`output` must not replace a file of `{source}`\. Received: "):
+            evaluate(EvaluateConfig(model=str(model), data=str(prepared), output=str(place)))
+        assert place.read_bytes() == before

@@ -16,13 +16,16 @@ _READ_WITH_A_MODEL = frozenset(
 )
 
 
-def check_output_places(outputs: Mapping[str, str | None], inputs: Sequence[str], model: str) -> None:
-    """Refuses outputs that would replace an input, a file of the model or one another.
+def check_output_places(
+    outputs: Mapping[str, str | None], inputs: Sequence[str], model: str, data: str | None = None
+) -> None:
+    """Refuses outputs that would replace an input, a file of the model or of the data, or one another.
 
     Args:
         outputs: names of files by argument; None for one that is not written, `-` for standard output.
         inputs: names and patterns of what is read; `-` for standard input.
         model: the model's directory, or run directory.
+        data: the directory of prepared data, where there is one.
 
     Raises:
         InputError: if an output may not be there, or is a device or another file that cannot be replaced.
@@ -38,10 +41,12 @@ def check_output_places(outputs: Mapping[str, str | None], inputs: Sequence[str]
         for other, other_name in seen.items():
             if _same(name, other_name):
                 raise InputError(f"`{argument}` must be another file than `{other}`. Received: {name!r} for both")
-        if _is_of_model(Path(name), model):
-            raise InputError(
-                f"`{argument}` must not replace a file of `model`. Received: {name!r}, in the directory of {model!r}"
-            )
+        for source, directory in (("model", model), ("data", data)):
+            if directory is not None and _is_part_of(Path(name), directory):
+                raise InputError(
+                    f"`{argument}` must not replace a file of `{source}`. "
+                    f"Received: {name!r}, in the directory of {directory!r}"
+                )
         seen[argument] = name
 
 
@@ -66,9 +71,9 @@ def _same(one: str, other: str) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _is_of_model(path: Path, model: str) -> bool:
+def _is_part_of(path: Path, directory: str) -> bool:
     place = Path(os.path.realpath(path))
-    for folder in {Path(model), model_directory(model)}:
+    for folder in {Path(directory), model_directory(directory)}:
         inside = place.is_relative_to(os.path.realpath(folder))
         if inside and (place.exists() or place.name in _READ_WITH_A_MODEL):
             return True

@@ -12,8 +12,8 @@ import numpy as np
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.pretrained_model import PretrainedModel
+from keras_bert_impl.tasks.asked_model import has_upper_case, lower_case_note
 from keras_bert_impl.tasks.settings import TaskSettings
-from keras_bert_impl.tasks.task_model import has_upper_case, lower_case_note
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import FinetuneConfig

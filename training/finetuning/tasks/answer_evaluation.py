@@ -7,7 +7,8 @@ import numpy as np
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.examples import Question
-from keras_bert_impl.tasks.question_answering import AnsweredQuestion, FoundAnswers, QuestionAnswering
+from keras_bert_impl.tasks.question_answering import QuestionAnswering
+from keras_bert_impl.tasks.question_answers import AnsweredQuestion, FoundAnswers
 
 from ...corpus.wording import counted
 from ..answers import is_finite, not_finite_note, question_answer

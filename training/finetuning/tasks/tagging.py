@@ -14,7 +14,8 @@ from keras_bert_impl.models.bert_token_classifier import BertTokenClassifier
 from keras_bert_impl.tasks.examples import TaggedSentence
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tasks.tag_spans import OUTSIDE, tag_form, tag_spans, with_marks
-from keras_bert_impl.tasks.tagging import WordTagging, word_notes
+from keras_bert_impl.tasks.tagging import WordTagging
+from keras_bert_impl.tasks.word_answers import word_notes
 from keras_bert_impl.tasks.word_windows import sentence_rows, window_sizes
 
 from ...configs.finetune import METRICS

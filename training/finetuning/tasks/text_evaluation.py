@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.tasks.classification import TextClassification, TextPrediction
+from keras_bert_impl.tasks.classification import TextClassification
 from keras_bert_impl.tasks.examples import TextExample
+from keras_bert_impl.tasks.text_answers import TextPrediction
 
 from ...corpus.wording import counted, shown
 from ..answers import is_finite, not_finite_note, text_answer
