@@ -66,9 +66,11 @@ def products(x, y):
     # Rows of one length that have as many products of positions as these have.
     length = round(float((real.sum(1) ** 2).mean()) ** 0.5)
     heads, size = len(real) * HEADS, HIDDEN // HEADS
-    shapes = [(tokens, HIDDEN, HIDDEN)] * 4 + [(tokens, HIDDEN, 4 * HIDDEN), (tokens, 4 * HIDDEN, HIDDEN)]
-    shapes += [(heads, length, size, length), (heads, length, length, size)]
-    shapes = shapes * LAYERS + [(predictions, HIDDEN, HIDDEN)]
+    attention = [(tokens, HIDDEN, HIDDEN)] * 3 + [(heads, length, size, length), (heads, length, length, size)]
+    shapes = attention * LAYERS + [(predictions, HIDDEN, HIDDEN)]
+    # What follows attention: in the last block only where something is predicted, and at [CLS].
+    for rows in [tokens] * (LAYERS - 1) + [predictions + len(real)]:
+        shapes += [(rows, HIDDEN, HIDDEN), (rows, HIDDEN, 4 * HIDDEN), (rows, 4 * HIDDEN, HIDDEN)]
     operands = [
         tuple(tf.random.stateless_normal((*batch, *shape), (n, 1)) for shape in ((m, k), (k, n_), (m, n_)))
         for n, (*batch, m, k, n_) in enumerate(shapes)

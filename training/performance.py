@@ -42,18 +42,22 @@ def training_flops(
         next_sentence: whether there is a pooler and a next-sentence head.
 
     Returns:
-        Multiplications and additions; for each token, `6 * (4 h^2 + 2 h i + 2 n h)` in each layer of width h with the
-        feed-forward width i, where n is the mean length of a pair; for each prediction `6 * (h^2 + h v)` with the
-        vocabulary size v; for each pair `6 * (h^2 + 2 h)`.
+        Multiplications and additions: `6 * (4 h^2 + 2 h i + 2 n h)` for each token in each layer of width h with the
+        feed-forward width i, where n is the mean length of a pair. But in the last layer it is `6 * (3 h^2 + 2 n h)`, and
+        what comes after attention, `6 * (h^2 + 2 h i)`, is for predictions and pairs alone. For each prediction
+        `6 * (h^2 + h v)` with the vocabulary size v; for each pair `6 * (h^2 + 2 h)`.
 
     Reference:
         [Chowdhery et al., 2022](https://arxiv.org/abs/2204.02311), appendix B.
     """
     hidden = model.hidden_size
     length = tokens / pairs if pairs else 0.0
-    products = tokens * model.num_hidden_layers * (
-        4 * hidden**2 + 2 * hidden * model.intermediate_size + 2 * length * hidden
-    ) + predictions * (hidden**2 + hidden * model.vocab_size)
+    gathering = 3 * hidden**2 + 2 * length * hidden
+    after_attention = hidden**2 + 2 * hidden * model.intermediate_size
+    chosen = predictions + (pairs if next_sentence else 0)
+    products = tokens * model.num_hidden_layers * gathering
+    products += (tokens * (model.num_hidden_layers - 1) + chosen) * after_attention
+    products += predictions * (hidden**2 + hidden * model.vocab_size)
     if next_sentence:
         products += pairs * (hidden**2 + 2 * hidden)
     return 2.0 * _FORWARD_AND_BACKWARD * products

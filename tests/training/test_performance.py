@@ -21,13 +21,16 @@ def products_of(config: BertConfig, lengths: list[int], predictions: int) -> int
     """Multiplications of every matrix product of a forward pass, written out one by one."""
     h, i, total = config.hidden_size, config.intermediate_size, 0
     for n in lengths:
-        for _ in range(config.num_hidden_layers):
+        for layer in range(config.num_hidden_layers):
             total += 3 * n * h * h  # query, key, value
             total += n * n * h  # scores, over all heads
             total += n * n * h  # values by their probabilities
-            total += n * h * h  # output
-            total += n * h * i + n * i * h
+            if layer < config.num_hidden_layers - 1:
+                total += n * h * h  # output
+                total += n * h * i + n * i * h
         total += h * h + h * 2  # pooler and next-sentence head
+    # What follows the last attention: where something is predicted, and at [CLS].
+    total += (predictions + len(lengths)) * (h * h + 2 * h * i)
     return total + predictions * (h * h + h * config.vocab_size)
 
 
@@ -54,7 +57,7 @@ def test_a_model_without_next_sentences_needs_no_pooler():
     config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     counts = {"tokens": 30.0, "examples": 3.0, "mlm_weight": 4.0}
     with_pooler, without = (flops_of(model(config))(counts) for model in (BertPretrainer, BertMaskedLM))
-    assert with_pooler - without == 6 * 3 * (8 * 8 + 8 * 2)
+    assert with_pooler - without == 6 * 3 * (8 * 8 + 8 * 2 + 8 * 8 + 2 * 8 * 16)
 
 
 def test_a_stated_peak_is_that_of_each_replica():
