@@ -43,7 +43,7 @@ def training_flops(
 
     Returns:
         Multiplications and additions: `6 * (4 h^2 + 2 h i + 2 n h)` for each token in each layer of width h with the
-        feed-forward width i, where n is the mean length of a pair. But in the last layer it is `6 * (3 h^2 + 2 n h)`, and
+        feed-forward width i, where n is the mean length of a pair. In the last layer it is `6 * (3 h^2 + 2 n h)`, and
         what comes after attention, `6 * (h^2 + 2 h i)`, is for predictions and pairs alone. For each prediction
         `6 * (h^2 + h v)` with the vocabulary size v; for each pair `6 * (h^2 + 2 h)`.
 
