@@ -9,6 +9,7 @@ import contextlib
 import functools
 import http.client
 import json
+import math
 import os
 import random
 import re
@@ -32,7 +33,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models.bert_classifier import BertClassifier
 from keras_bert_impl.serving.saved_model import export_saved_model
-from keras_bert_impl.serving.server.servable import Servable
+from keras_bert_impl.serving.server.models.servable import Servable
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 from keras_bert_impl.training.configs import VocabConfig
 from keras_bert_impl.training.vocab import learn_vocab
@@ -66,7 +67,7 @@ def measure() -> list[Row]:
         started = time.monotonic()
         for client in clients:
             client.start()
-        memory = _watched(process, started, folder)
+        memory = _watched(process, started, folder, load)
         load.signalled = time.monotonic()
         process.send_signal(signal.SIGTERM)
         for client in clients:
@@ -90,6 +91,7 @@ def _rows(load: "_Load", memory: list[float], code: int) -> list[Row]:
         Row(f"answers of version {_NEW}", "requests", load.versions[_NEW], bound=1, more_is_better=True),
         Row("accepted requests without an answer after SIGTERM", "requests", load.cut_off, bound=0),
         Row("exit code after SIGTERM", "", code, bound=0),
+        Row(f"from the last file of version {_NEW} to its first answer", "s", load.first_answer - load.copied),
         Row("p50", "ms", 1e3 * seconds[len(seconds) // 2]),
         Row("p99", "ms", 1e3 * seconds[len(seconds) * 99 // 100]),
         Row("longest", "ms", 1e3 * seconds[-1]),
@@ -103,6 +105,8 @@ class _Load:
 
     def __init__(self, texts: list[str], right: dict[int, np.ndarray]) -> None:
         self.signalled: float | None = None
+        self.copied = self.first_answer = math.inf
+        """When the new version had been copied in, and when it answered for the first time."""
         self.seconds: list[float] = []
         self.versions: Counter[int | None] = Counter()
         self.failures: Counter[str] = Counter()
@@ -129,7 +133,10 @@ class _Load:
                 self.cut_off += started < self.signalled
                 return
             self.seconds.append(time.monotonic() - started)
-            self.versions[self._version(answer, chosen)] += 1
+            version = self._version(answer, chosen)
+            self.versions[version] += 1
+            if version == _NEW:
+                self.first_answer = min(self.first_answer, time.monotonic())
 
     def _version(self, answer: np.ndarray, chosen: list[int]) -> int | None:
         equal = [v for v, right in self._right.items() if np.allclose(answer, right[chosen], atol=1e-4)]
@@ -176,10 +183,10 @@ def _grpc(port: int) -> Callable[[list[str]], np.ndarray]:
     return post
 
 
-def _watched(process: subprocess.Popen, started: float, folder: Path) -> list[float]:
+def _watched(process: subprocess.Popen, started: float, folder: Path, load: _Load) -> list[float]:
     """Drops the versions in at their times; returns the server's memory, about five times a second."""
     memory: list[float] = []
-    due = [(_BROKEN_AT, lambda: _drop_in_broken(folder)), (_NEW_AT, lambda: _copy(folder, _NEW, _NEW))]
+    due = [(_BROKEN_AT, lambda: _drop_in_broken(folder)), (_NEW_AT, lambda: _copy_in_new(folder, load))]
     while (passed := (time.monotonic() - started) / SECONDS) < 1:
         if due and passed > due[0][0]:
             due.pop(0)[1]()
@@ -189,15 +196,15 @@ def _watched(process: subprocess.Popen, started: float, folder: Path) -> list[fl
     return memory
 
 
-def _copy(folder: Path, made: int, number: int) -> Path:
-    """Copies a version in slowly, file by file, as over a network."""
-    source, target = folder / "made" / str(made), folder / "served" / str(number)
+def _copy_in_new(folder: Path, load: _Load) -> None:
+    """Copies the new version in slowly, file by file, as over a network."""
+    source, target = folder / "made" / str(_NEW), folder / "served" / str(_NEW)
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         place = target / file.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)
         time.sleep(0.05)
-    return target
+    load.copied = time.monotonic()
 
 
 def _drop_in_broken(folder: Path) -> None:

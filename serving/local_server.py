@@ -21,9 +21,9 @@ from typing import Any, Self
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.quiet import held_back_error_stream
 
-from .server.examples import example_requests
+from .server.models.example_requests import example_requests
+from .server.models.version_directory import has_saved_model, version_directories
 from .server.settings import ServerSettings, check_model_name
-from .server.version_directory import has_saved_model, version_directories
 
 _SECONDS_TO_FINISH = 30
 
@@ -143,14 +143,17 @@ class _Server:
     def _start(self, stack: contextlib.ExitStack) -> None:
         from .server.batching import Batching
         from .server.json_log import JsonLog
-        from .server.model_store import ModelStore
+        from .server.models.store import ModelStore
         from .server.monitoring import Monitor
         from .server.predictor import Predictor
+        from .server.replay import load_and_replay
 
         settings = self._settings
         log = stack.enter_context(contextlib.closing(JsonLog())) if settings.json_log else None
         say = self._say if log is None else log.event
-        store = self._store = ModelStore(self._directories, poll_seconds=settings.poll_seconds, say=say)
+        store = self._store = ModelStore(
+            self._directories, load=load_and_replay, poll_seconds=settings.poll_seconds, say=say
+        )
         stack.callback(store.close)
         if self.stopping:
             return
@@ -183,9 +186,9 @@ class _Server:
 
     def _start_rest(self, listener: socket.socket, predictor: Any, store: Any, monitor: Any) -> Callable[[], None]:
         """Begins to answer over REST; returns what ends it."""
-        from .server.http_server import HttpServer
         from .server.playground import PATHS, Playground
-        from .server.rest_api import RestApi
+        from .server.rest.api import RestApi
+        from .server.rest.http_server import HttpServer
 
         api = RestApi(
             predictor,
@@ -201,7 +204,7 @@ class _Server:
 
     def _start_grpc(self, port: int, predictor: Any, store: Any) -> Callable[[], None]:
         """Begins to answer over gRPC; returns what ends it."""
-        from .server.grpc_api import GrpcServer
+        from .server.grpc.server import GrpcServer
 
         self._grpc = GrpcServer(
             predictor,

@@ -23,7 +23,7 @@ from .measurements import measurements
 from .model_card import FILE as CARD
 from .model_card import model_card
 from .proof.prove import Proof, prove
-from .server.rest_protocol import write_outputs
+from .server.rest.tensors import write_outputs
 from .signatures.signatures import Signatures
 
 _USUAL_TOP = 5

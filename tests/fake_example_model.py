@@ -6,7 +6,7 @@ from fake_servables import FakeServable, tensor
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
-from keras_bert_impl.serving.server.signature import Signature
+from keras_bert_impl.serving.server.models.signature import Signature
 
 PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress"))
 STRING, FLOAT, INT32 = "string", "float", "int32"

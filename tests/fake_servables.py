@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_impl.serving.server.load_error import LoadError
+from keras_bert_impl.serving.server.models.load_error import LoadError
+from keras_bert_impl.serving.server.models.signature import Signature, TensorInfo
 from keras_bert_impl.serving.server.request_error import RequestError
-from keras_bert_impl.serving.server.signature import Signature, TensorInfo
 
 PREDICT = "tensorflow/serving/predict"
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from keras_bert_impl.errors import InputError
 
-from ..server.version_directory import version_directories
+from ..server.models.version_directory import version_directories
 
 _MIB = 2**20
 _USUAL_ROWS = 32

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from .loaded_version import LoadedVersion
+from .models.loaded_version import LoadedVersion
 from .request_error import RequestError
 
 Outputs = dict[str, np.ndarray]
@@ -26,6 +26,7 @@ class _Waiting:
     """0 where the request must be run by itself."""
     kind: tuple[object, ...]
     """Requests of one kind may be run together."""
+    wanted: Callable[[], bool]
     since: float
     answer: Future[Outputs] = dataclasses.field(default_factory=Future)
 
@@ -94,13 +95,23 @@ class Batching:
         signature: str,
         inputs: Mapping[str, np.ndarray],
         outputs: Collection[str] | None = None,
+        *,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> Outputs:
         """Runs a signature and returns this request's outputs; waits until it has been its turn.
 
+        Args:
+            servable: a leased version.
+            signature: the name of one of its signatures.
+            inputs: an array for each of the signature's inputs.
+            outputs: names of those that are wanted; all when not given.
+            wanted: whether anybody still waits for the answer; asked when it is the request's turn.
+
         Raises:
-            RequestError: `UNAVAILABLE`, if too many wait or this has been closed; or as the model says.
+            RequestError: `UNAVAILABLE`, if too many wait or this has been closed; `CANCELLED`, if nobody waited for
+                the answer any more; or as the model says.
         """
-        return self.submit(servable, signature, inputs, outputs).result()
+        return self.submit(servable, signature, inputs, outputs, wanted=wanted).result()
 
     def submit(
         self,
@@ -108,14 +119,15 @@ class Batching:
         signature: str,
         inputs: Mapping[str, np.ndarray],
         outputs: Collection[str] | None = None,
+        *,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> Future[Outputs]:
         """The same without waiting."""
-        wanted = None if outputs is None else frozenset(outputs)
+        names = None if outputs is None else frozenset(outputs)
         rows = _rows(servable, signature, inputs)
         shapes = tuple((name, inputs[name].dtype, inputs[name].shape[1:]) for name in sorted(inputs)) if rows else ()
-        request = _Waiting(
-            servable, signature, inputs, wanted, rows, (id(servable), signature, wanted, shapes), time.monotonic()
-        )
+        kind = (id(servable), signature, names, shapes)
+        request = _Waiting(servable, signature, inputs, names, rows, kind, wanted, time.monotonic())
         with self._changed:
             if self._closed:
                 raise _stopping()
@@ -155,7 +167,7 @@ class Batching:
     def _work(self) -> None:
         while batch := self._next():
             try:
-                self._answer([request for request in batch.requests if request.answer.set_running_or_notify_cancel()])
+                self._answer([request for request in batch.requests if _begun(request)])
             finally:
                 with self._changed:
                     self._running[batch.kind] -= 1
@@ -239,6 +251,16 @@ class Batching:
             parts.append({name: array[start:end].copy() for name, array in outputs.items()})
             start = end
         return parts
+
+
+def _begun(request: _Waiting) -> bool:
+    """Returns whether a request whose turn it is shall be run: not if nobody waits for its answer any more."""
+    if not request.answer.set_running_or_notify_cancel():
+        return False
+    if not request.wanted():
+        request.answer.set_exception(RequestError("The client is gone", "CANCELLED"))
+        return False
+    return True
 
 
 def _stopping() -> RequestError:

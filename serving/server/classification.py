@@ -13,10 +13,10 @@ from tensorflow_serving.apis.classification_pb2 import ClassificationResult
 from tensorflow_serving.apis.input_pb2 import Input
 from tensorflow_serving.apis.regression_pb2 import RegressionResult
 
-from .loaded_version import LoadedVersion
+from .models.loaded_version import LoadedVersion
+from .models.signature import Signature
 from .predictor import Predictor
 from .request_error import RequestError
-from .signature import Signature
 
 _INPUT = "inputs"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Histogram, exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from .model_store import ModelStore
+from .models.store import ModelStore
 from .request_record import RequestRecord
 
 # 10 microseconds to 5 minutes, as fine as a factor of 1.8.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from .batching import Batching
-from .loaded_version import LoadedVersion
-from .model_store import ModelStore
+from .models.loaded_version import LoadedVersion
+from .models.store import ModelStore
 from .monitoring import Monitor
 from .request_error import RequestError
 from .request_record import RequestRecord
@@ -117,8 +117,8 @@ class Predictor:
             The outputs, by name.
 
         Raises:
-            RequestError: if there is no such signature, there are too many rows, the server is too busy, or the
-                model refuses the arrays.
+            RequestError: if there is no such signature, there are too many rows, the server is too busy, the client
+                has given up before it was the request's turn, or the model refuses the arrays.
         """
         if signature not in servable.signatures:
             raise RequestError(f'Serving signature key "{signature}" not found.', "FAILED_PRECONDITION")
@@ -130,4 +130,6 @@ class Predictor:
             raise RequestError(f"Task size {rows} is larger than maximum input batch size {self._max_request_rows}")
         if self._batching is None:
             return servable.run(signature, inputs, outputs)
-        return self._batching.run(servable, signature, inputs, outputs)
+        if record is None:
+            return self._batching.run(servable, signature, inputs, outputs)
+        return self._batching.run(servable, signature, inputs, outputs, wanted=record.wanted)

@@ -5,10 +5,30 @@ from pathlib import Path
 from keras_bert_impl.errors import InputError
 
 from ..warm_up import FILE, read
-from .examples import badly_described, example_requests, not_whole
-from .loaded_version import LoadedVersion
+from .models.example_requests import badly_described, example_requests, not_whole
+from .models.loaded_version import LoadedVersion
+from .models.servable import Servable
 from .request_error import RequestError
-from .rest_protocol import read_inputs
+from .rest.tensors import read_inputs
+
+
+def load_and_replay(name: str, directory: Path) -> Servable:
+    """Loads a version directory, and returns it when it has answered.
+
+    Args:
+        name: the model's.
+        directory: where the version lies.
+
+    Raises:
+        LoadError: if it cannot be loaded, or does not answer.
+    """
+    servable = Servable(directory, name)
+    try:
+        replay(servable, directory)
+    except BaseException:
+        servable.close()
+        raise
+    return servable
 
 
 def replay(servable: LoadedVersion, directory: Path) -> None:

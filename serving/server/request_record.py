@@ -1,6 +1,7 @@
-"""What is known of a request when it has been answered: for metrics and logs, never its texts."""
+"""What is known of a request, and at last told to metrics and logs: never its texts."""
 
 import dataclasses
+from collections.abc import Callable
 
 
 @dataclasses.dataclass
@@ -16,6 +17,7 @@ class RequestRecord:
         rows: its rows; None if it was not run.
         seconds: from its first to its last step here.
         code: TensorFlow's canonical code of the answer, by name.
+        wanted: whether the client still waits for the answer; may be asked in any thread.
     """
 
     protocol: str
@@ -26,3 +28,4 @@ class RequestRecord:
     rows: int | None = None
     seconds: float = 0.0
     code: str = "OK"
+    wanted: Callable[[], bool] = lambda: True

@@ -16,7 +16,7 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import BertClassifier, BertEncoder, BertQuestionAnswerer, BertTokenClassifier
 from keras_bert_impl.serving.local_server import LocalServer
 from keras_bert_impl.serving.saved_model import export_saved_model
-from keras_bert_impl.serving.server.servable import Servable
+from keras_bert_impl.serving.server.models.servable import Servable
 from keras_bert_impl.serving.signatures import question_answering
 from keras_bert_impl.serving.signatures.classification import ClassificationSignatures
 from keras_bert_impl.serving.signatures.signatures import slices

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..examples import DESCRIPTION
+from ..models.example_requests import DESCRIPTION
 
 _TEXTS = "serving_default"
 _ATTENTION = "attention"

@@ -216,6 +216,24 @@ def test_what_waits_can_be_abandoned():
     assert len(servable.runs) == 1
 
 
+def test_a_request_that_nobody_waits_for_any_more_is_not_run():
+    gate, gone = Gate(), threading.Event()
+    servable = FakeServable(before_run=gate)
+    with closing(Batching(threads=1)) as batching:
+        running = batching.submit(servable, "serving_default", texts("a"))
+        assert gate.entered.wait(20)
+        left = batching.submit(servable, "serving_default", texts("b"), wanted=lambda: not gone.is_set())
+        kept = batching.submit(servable, "serving_default", texts("c"))
+        gone.set()
+        gate.open()
+        assert kept.result(20)["upper"].tolist() == [b"C"]
+        assert running.result(20)["upper"].tolist() == [b"A"]
+    assert servable.runs == [{"text": [b"a"]}, {"text": [b"c"]}]
+    error = left.exception()
+    assert isinstance(error, RequestError)
+    assert (str(error), error.code) == ("The client is gone", "CANCELLED")
+
+
 _TEXTS = st.lists(st.sampled_from(["a", "bb", "ccc", "bad", "bad two", ""]), min_size=0, max_size=4)
 _IDS = st.integers(1, 3).flatmap(
     lambda width: st.lists(st.lists(st.integers(0, 9), min_size=width, max_size=width), min_size=1, max_size=4)

@@ -9,7 +9,7 @@ from fake_servables import FakeVersions, texts
 
 from keras_bert_impl.serving.server.batching import Batching
 from keras_bert_impl.serving.server.json_log import JsonLog
-from keras_bert_impl.serving.server.model_store import ModelStore
+from keras_bert_impl.serving.server.models.store import ModelStore
 from keras_bert_impl.serving.server.monitoring import Monitor
 from keras_bert_impl.serving.server.predictor import Predictor
 from keras_bert_impl.serving.server.request_error import RequestError

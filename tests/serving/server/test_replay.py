@@ -7,7 +7,7 @@ import pytest
 from fake_servables import FakeServable, texts
 
 from keras_bert_impl.serving import warm_up
-from keras_bert_impl.serving.server.load_error import LoadError
+from keras_bert_impl.serving.server.models.load_error import LoadError
 from keras_bert_impl.serving.server.replay import replay
 
 

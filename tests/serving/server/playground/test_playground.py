@@ -12,7 +12,7 @@ from json_faults import faults_of
 
 from keras_bert_impl.serving.server.playground import PATHS, Playground
 from keras_bert_impl.serving.server.playground import playground as module
-from keras_bert_impl.serving.server.rest_api import RestApi
+from keras_bert_impl.serving.server.rest.api import RestApi
 from keras_bert_impl.serving.version_status import VersionStatus
 
 PAGE = Path(module.__file__).parent / "page"

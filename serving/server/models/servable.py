@@ -14,9 +14,10 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import error_codes_pb2
+from tensorflow.python.framework.ops import dismantle_graph
 
+from ..request_error import RequestError
 from .load_error import LoadError
-from .request_error import RequestError
 from .signature import Signature, TensorInfo
 
 
@@ -46,7 +47,7 @@ class Servable:
             with self._graph.as_default(), _no_deprecation_notes():
                 meta_graph = tf.compat.v1.saved_model.load(self._session, ["serve"], os.fspath(directory))
         except Exception as error:  # whatever a damaged file may bring about
-            self._session.close()
+            self.close()
             raise _load_error(directory, error) from error
         self.signatures: Mapping[str, Signature] = {
             name: Signature(
@@ -98,8 +99,10 @@ class Servable:
         return SignatureDefMap(signature_def=definitions)
 
     def close(self) -> None:
-        """Frees the session."""
+        """Frees what it holds; it cannot be asked any more."""
         self._session.close()
+        # A graph and its operations know one another, and Python looks for such circles too seldom.
+        dismantle_graph(self._graph)
 
 
 def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:

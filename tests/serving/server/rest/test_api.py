@@ -12,12 +12,12 @@ import pytest
 from fake_servables import FakeVersions, wait_until
 
 from keras_bert_impl.serving.server.batching import Batching
-from keras_bert_impl.serving.server.http_server import HttpServer
-from keras_bert_impl.serving.server.model_store import ModelStore
+from keras_bert_impl.serving.server.models.store import ModelStore
 from keras_bert_impl.serving.server.monitoring import Monitor
 from keras_bert_impl.serving.server.predictor import Predictor
 from keras_bert_impl.serving.server.request_error import RequestError
-from keras_bert_impl.serving.server.rest_api import RestApi
+from keras_bert_impl.serving.server.rest.api import RestApi
+from keras_bert_impl.serving.server.rest.http_server import HttpServer
 
 
 class Server:
@@ -87,7 +87,7 @@ def test_the_status_has_all_versions_the_highest_first(server):
 
 
 def test_the_version_that_is_served_answers_by_its_number_too(server):
-    for path in ("/v1/models/m", "/v1/models/m/versions/5"):
+    for path in ("/v1/models/m", "/v1/models/m/versions/5", f"/v1/models/m/versions/{'0' * 30}5"):
         assert server.ask("a", path=path).json()["predictions"] == [{"length": 1, "upper": "A", "version": 5}]
     for path, wanted in (("m/versions/2", "Specific(m, 2)"), ("m/versions/6", "Specific(m, 6)"), ("zz", "Latest(zz)")):
         answer = server.ask("a", path=f"/v1/models/{path}")
@@ -178,6 +178,29 @@ def test_a_client_that_goes_away_while_it_asks_is_told_of_as_cancelled(server):
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
     wait_until(lambda: server.records[-1].code == "CANCELLED")
+
+
+def test_what_a_client_that_went_away_asked_for_is_not_run(tmp_path):
+    body = json.dumps({"instances": ["left"]}).encode()
+    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with contextlib.closing(Server(tmp_path)) as server:
+        server.hold = threading.Event()
+        # As many as are run at once, so that the next one waits.
+        askers = [threading.Thread(target=server.ask, args=("kept",)) for _ in server.batching._threads]
+        for asker in askers:
+            asker.start()
+            assert server.in_run.acquire(timeout=20)
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(head + body)
+            wait_until(lambda: server.batching._waiting)
+        wait_until(lambda: not server.batching._waiting[0].wanted())
+        server.hold.set()
+        wait_until(lambda: len(server.records) == len(askers) + 1)
+        for asker in askers:
+            asker.join(20)
+        assert sorted(record.code for record in server.records) == ["CANCELLED", *["OK"] * len(askers)]
+        (servable,) = server.versions.loaded
+        assert servable.runs == [{"text": [b"kept"]}] * len(askers)
 
 
 def test_without_a_version_to_serve_it_is_not_ready(tmp_path):

@@ -8,7 +8,7 @@ import time
 
 import uvicorn
 
-from .rest_api import RestApi
+from .api import RestApi
 
 # Longer than clients keep an idle connection, lest one be closed under a request that is on its way.
 _KEEP_ALIVE_SECONDS = 120

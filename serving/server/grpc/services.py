@@ -1,14 +1,11 @@
-"""The gRPC side of the local server: TensorFlow Serving's PredictionService and ModelService."""
+"""The methods of TensorFlow Serving's PredictionService and ModelService: message in, message out."""
 
-import logging
-from collections.abc import Callable, Collection, Mapping
-from concurrent import futures
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-import grpc
 import numpy as np
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from tensorflow.core.protobuf import error_codes_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
@@ -21,145 +18,19 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from keras_bert_impl.errors import InputError
-
-from .classification import check_classification, check_regression, classify, regress
-from .loaded_version import LoadedVersion
-from .model_store import ModelStore
-from .predictor import Predictor
-from .request_error import RequestError
-from .signature import Signature
+from ..classification import check_classification, check_regression, classify, regress
+from ..models.loaded_version import LoadedVersion
+from ..models.signature import Signature
+from ..models.store import ModelStore
+from ..predictor import Predictor
+from ..request_error import RequestError
 from .tensor_proto import from_array, to_array
 
-MAX_MESSAGE_BYTES = 32 * 1024 * 1024
-
 _CLASSIFY, _REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
-_LONGEST_DETAILS = 1024
 _METADATA = "signature_def"
 
-_log = logging.getLogger(__name__)
 
-
-class GrpcServer:
-    """Answers gRPC requests for models.
-
-    Args:
-        predictor: answers for models.
-        store: whose versions and states are told.
-        host: address to listen on.
-        port: port; 0 for a free one.
-        max_body_bytes: longer messages are refused, and so are tensors that would take more memory.
-        max_requests: requests that may be in work at once; more are refused.
-
-    Attributes:
-        port: the one that it listens on.
-
-    Raises:
-        InputError: if the port cannot be had.
-    """
-
-    def __init__(
-        self,
-        predictor: Predictor,
-        store: ModelStore,
-        host: str,
-        port: int,
-        *,
-        max_body_bytes: int = MAX_MESSAGE_BYTES,
-        max_requests: int = 256,
-    ) -> None:
-        self._predictor = predictor
-        self._models = _Models(predictor, store, max_body_bytes)
-        self._server = grpc.server(
-            # A request waits in its thread until it has been its turn, so there is one for each.
-            futures.ThreadPoolExecutor(max_requests, thread_name_prefix="keras-bert-grpc"),
-            maximum_concurrent_rpcs=max_requests,
-            options=[
-                ("grpc.max_receive_message_length", max_body_bytes),
-                ("grpc.max_send_message_length", -1),
-                # Else a second server on the same port would get a part of the requests, and nobody an error.
-                ("grpc.so_reuseport", 0),
-            ],
-        )
-        services = {
-            "tensorflow.serving.PredictionService": {
-                "Predict": self._handler(predict_pb2.PredictRequest, self._models.predict),
-                "Classify": self._handler(classification_pb2.ClassificationRequest, self._models.classify),
-                "Regress": self._handler(regression_pb2.RegressionRequest, self._models.regress),
-                "MultiInference": self._handler(inference_pb2.MultiInferenceRequest, self._models.multi_inference),
-                "GetModelMetadata": self._handler(
-                    get_model_metadata_pb2.GetModelMetadataRequest, self._models.get_model_metadata
-                ),
-            },
-            "tensorflow.serving.ModelService": {
-                "GetModelStatus": self._handler(
-                    get_model_status_pb2.GetModelStatusRequest, self._models.get_model_status
-                ),
-                "HandleReloadConfigRequest": self._handler(
-                    model_management_pb2.ReloadConfigRequest, self._models.handle_reload_config_request
-                ),
-            },
-        }
-        for name, methods in services.items():
-            self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(name, methods)])
-        try:
-            self.port: int = self._server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-        except RuntimeError as error:
-            raise InputError(
-                f"`grpc_port` must be one that this server may listen on at {host}. Received: grpc_port={port}"
-            ) from error
-
-    def start(self) -> None:
-        """Begins to answer."""
-        self._server.start()
-
-    def stop(self, grace: float) -> None:
-        """Accepts no more requests, and returns when the others are answered, or after `grace` seconds."""
-        self._server.stop(grace).wait()
-
-    def _handler(self, request_class: type[Message], answer: Callable[[Any], Message]) -> grpc.RpcMethodHandler:
-        """Returns what answers a method. Messages are read here, where a broken one can be refused in our words."""
-        method = "".join(word.capitalize() for word in answer.__name__.split("_"))
-
-        def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
-            try:
-                return self._answer(method, request_class, answer, data, context)
-            except RequestError as error:
-                code, details = grpc.StatusCode[error.code], str(error)
-            except Exception:
-                # The client learns that it was not its fault, and nothing of our insides.
-                _log.exception("%s failed", method)
-                code, details = grpc.StatusCode.INTERNAL, "Internal error"
-            if len(details) > _LONGEST_DETAILS:
-                details = f"{details[:_LONGEST_DETAILS]}...TRUNCATED"
-            context.set_code(code)
-            context.set_details(details)
-            return b""
-
-        return grpc.unary_unary_rpc_method_handler(handle)
-
-    def _answer(
-        self,
-        method: str,
-        request_class: type[Message],
-        answer: Callable[[Any], Message],
-        data: bytes,
-        context: grpc.ServicerContext,
-    ) -> bytes:
-        try:
-            request = request_class.FromString(data)
-        except DecodeError:
-            request = None
-        with self._predictor.request("gRPC", method, _model_spec(request).name):
-            if request is None:
-                raise RequestError(f"The message is no {request_class.DESCRIPTOR.name}", "INTERNAL")
-            seconds_left = context.time_remaining()
-            if seconds_left is not None and seconds_left <= 0:
-                raise RequestError("Deadline Exceeded", "DEADLINE_EXCEEDED")
-            return answer(request).SerializeToString()
-
-
-class _Models:
+class Services:
     """The methods of both services: message in, message out."""
 
     def __init__(self, predictor: Predictor, store: ModelStore, max_bytes: int) -> None:
@@ -168,6 +39,7 @@ class _Models:
         self._max_bytes = max_bytes
 
     def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+        """Runs a signature."""
         with self._lease(request) as servable:
             name = _signature_name(request.model_spec)
             if name not in servable.signatures:
@@ -182,20 +54,23 @@ class _Models:
         return response
 
     def classify(self, request: classification_pb2.ClassificationRequest) -> classification_pb2.ClassificationResponse:
+        """Returns labels and scores of examples."""
         with self._lease(request) as servable:
             result = classify(self._predictor, servable, _signature_name(request.model_spec), request.input)
         model_spec = _answering(request.model_spec, servable)
         return classification_pb2.ClassificationResponse(model_spec=model_spec, result=result)
 
     def regress(self, request: regression_pb2.RegressionRequest) -> regression_pb2.RegressionResponse:
+        """Returns a number for each example."""
         with self._lease(request) as servable:
             result = regress(self._predictor, servable, _signature_name(request.model_spec), request.input)
         model_spec = _answering(request.model_spec, servable)
         return regression_pb2.RegressionResponse(model_spec=model_spec, result=result)
 
     def multi_inference(self, request: inference_pb2.MultiInferenceRequest) -> inference_pb2.MultiInferenceResponse:
+        """Classifies and regresses the same examples."""
         response = inference_pb2.MultiInferenceResponse()
-        with self._lease_for(_model_spec(request)) as servable:
+        with self._lease_for(asked_model(request)) as servable:
             _check_tasks(request.tasks, servable)
             for task in request.tasks:
                 name = _signature_name(task.model_spec)
@@ -210,6 +85,7 @@ class _Models:
     def get_model_metadata(
         self, request: get_model_metadata_pb2.GetModelMetadataRequest
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+        """Returns a version's signatures."""
         _check_model_spec(request)
         if not request.metadata_field:
             raise RequestError("GetModelMetadataRequest must specify at least one metadata_field")
@@ -226,6 +102,7 @@ class _Models:
     def get_model_status(
         self, request: get_model_status_pb2.GetModelStatusRequest
     ) -> get_model_status_pb2.GetModelStatusResponse:
+        """Returns the states of a model's versions."""
         _check_model_spec(request)
         spec = request.model_spec
         response = get_model_status_pb2.GetModelStatusResponse()
@@ -237,6 +114,7 @@ class _Models:
         return response
 
     def handle_reload_config_request(self, request: model_management_pb2.ReloadConfigRequest) -> Message:
+        """Refuses the request: the models are named at the start."""
         if not request.config.HasField("model_config_list"):
             raise RequestError(
                 "ServerModelConfig type not supported by HandleReloadConfigRequest."
@@ -329,7 +207,7 @@ def _check_model_spec(request: Any) -> None:
         raise RequestError("Missing ModelSpec")
 
 
-def _model_spec(request: Any) -> model_pb2.ModelSpec:
+def asked_model(request: Any) -> model_pb2.ModelSpec:
     """Returns what the request says of the model that it is for; empty if it says nothing."""
     if isinstance(request, inference_pb2.MultiInferenceRequest):
         request = request.tasks[0] if request.tasks else None

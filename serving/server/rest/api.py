@@ -1,5 +1,6 @@
 """The HTTP side of the local server: TensorFlow Serving's REST interface, version 1, as an ASGI application."""
 
+import asyncio
 import json
 import logging
 import os
@@ -12,11 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .model_store import ModelStore
-from .monitoring import Monitor
-from .predictor import Predictor
-from .request_error import RequestError
-from .rest_protocol import parse_json, read_inputs, signature_name, write_outputs
+from ..models.store import ModelStore
+from ..monitoring import Monitor
+from ..predictor import Predictor
+from ..request_error import RequestError
+from ..request_record import RequestRecord
+from .json_values import parse_json
+from .tensors import read_inputs, signature_name, write_outputs
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
@@ -130,8 +133,8 @@ class RestApi:
         match = pattern.fullmatch(request.scope["path"]) if pattern else None
         name = "" if match is None else match["name"]
         try:
-            with self._predictor.request("REST", _method(request.method, match), name):
-                return Response(await self._answer(request, match), media_type="application/json")
+            with self._predictor.request("REST", _method(request.method, match), name) as record:
+                return Response(await self._answer(request, match, record), media_type="application/json")
         except RequestError as error:
             status = 413 if isinstance(error, _TooLargeError) else _HTTP_STATUS.get(error.code, 500)
             return _json({"error": str(error)}, status)
@@ -140,10 +143,11 @@ class RestApi:
             _log.exception("%s %s failed", request.method, request.url.path)
             return _json({"error": "Internal error"}, 500)
 
-    async def _answer(self, request: Request, match: re.Match[str] | None) -> bytes:
+    async def _answer(self, request: Request, match: re.Match[str] | None, record: RequestRecord) -> bytes:
         if match is None:
             raise RequestError(f"Malformed request: {request.method} {request.scope['path']}")
-        version = None if match["version"] is None else int(match["version"][:20])
+        # Digits beyond any number would take Python long to read.
+        version = None if match["version"] is None else int(match["version"].lstrip("0")[:20] or "0")
         if version is not None and version > _LARGEST_VERSION:
             raise RequestError(f"Failed to convert version: {match['version'][:40]} to numeric.")
         if request.method != "POST":
@@ -153,7 +157,12 @@ class RestApi:
             raise RequestError("The batch scheduling queue to which this task was submitted is full", "UNAVAILABLE")
         body = await self._read_body(request)
         method = self._predict if match["method"].lower() == "predict" else self._classify_or_regress
-        return await anyio.to_thread.run_sync(method, match, version, body, limiter=self._limiter)
+        gone = asyncio.ensure_future(_disconnection(request))
+        record.wanted = lambda: not gone.done()
+        try:
+            return await anyio.to_thread.run_sync(method, match, version, body, limiter=self._limiter)
+        finally:
+            gone.cancel()
 
     async def _read_body(self, request: Request) -> bytes:
         body = bytearray()
@@ -197,8 +206,8 @@ class RestApi:
         return write_outputs(outputs, row_form)
 
     def _classify_or_regress(self, match: re.Match[str], version: int | None, body: bytes) -> bytes:
-        from .classification import classify, regress
-        from .rest_examples import read_examples, write_classifications, write_regressions
+        from ..classification import classify, regress
+        from .examples import read_examples, write_classifications, write_regressions
 
         methods = {"classify": (classify, write_classifications), "regress": (regress, write_regressions)}
         answer, write = methods[match["method"].lower()]
@@ -207,6 +216,12 @@ class RestApi:
         with self._predictor.lease(match["name"], version, match["label"]) as servable:
             result = answer(self._predictor, servable, name, examples)
         return write(result)
+
+
+async def _disconnection(request: Request) -> None:
+    """Returns when the client of a request, whose body has been read, has ended the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 class _TooLargeError(RequestError):

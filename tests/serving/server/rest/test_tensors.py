@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keras_bert_impl.serving.server.models.signature import TensorInfo
 from keras_bert_impl.serving.server.request_error import RequestError
-from keras_bert_impl.serving.server.rest_protocol import parse_json, read_inputs, write_outputs
-from keras_bert_impl.serving.server.signature import TensorInfo
+from keras_bert_impl.serving.server.rest.json_values import parse_json
+from keras_bert_impl.serving.server.rest.tensors import read_inputs, write_outputs
 
 TEXT = {"text": TensorInfo("text:0", "string", (None,))}
 PAIR = {

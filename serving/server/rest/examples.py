@@ -15,8 +15,8 @@ from tensorflow_serving.apis.classification_pb2 import ClassificationResult
 from tensorflow_serving.apis.input_pb2 import Input
 from tensorflow_serving.apis.regression_pb2 import RegressionResult
 
-from .request_error import RequestError
-from .rest_protocol import decode_base64, echo, is_base64, shortest_decimals, type_name
+from ..request_error import RequestError
+from .json_values import decode_base64, echo, is_base64, shortest_decimals, type_name
 
 _KINDS = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int64"}
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)

@@ -8,7 +8,7 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 
-from .request_error import RequestError
+from ..request_error import RequestError
 
 # Where TensorFlow puts the values of each type. The others (quantized, float8, int4, handles) are not read.
 _FIELDS = {

@@ -6,11 +6,11 @@ import pytest
 from fake_example_model import ExampleModel
 from starlette.testclient import TestClient
 
-from keras_bert_impl.serving.server.model_store import ModelStore
+from keras_bert_impl.serving.server.models.store import ModelStore
 from keras_bert_impl.serving.server.predictor import Predictor
 from keras_bert_impl.serving.server.request_error import RequestError
-from keras_bert_impl.serving.server.rest_api import RestApi
-from keras_bert_impl.serving.server.rest_examples import read_examples
+from keras_bert_impl.serving.server.rest.api import RestApi
+from keras_bert_impl.serving.server.rest.examples import read_examples
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 
+from keras_bert_impl.serving.server.grpc.tensor_proto import from_array, to_array
 from keras_bert_impl.serving.server.request_error import RequestError
-from keras_bert_impl.serving.server.tensor_proto import from_array, to_array
 
 MAX_BYTES = 100_000
 NUMBERS = [

@@ -4,15 +4,17 @@ import contextlib
 import random
 import shutil
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fake_servables import FakeVersions, texts, wait_until
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.serving.server import freed_memory
 from keras_bert_impl.serving.server.batching import Batching
-from keras_bert_impl.serving.server.model_store import ModelStore
+from keras_bert_impl.serving.server.models import freed_memory
+from keras_bert_impl.serving.server.models.load_error import LoadError
+from keras_bert_impl.serving.server.models.store import ModelStore
 from keras_bert_impl.serving.server.request_error import RequestError
 from keras_bert_impl.serving.version_status import VersionStatus
 
@@ -130,14 +132,17 @@ def test_a_new_version_takes_over_and_the_old_one_goes(versions, lines):
     assert [servable.closed for servable in versions.loaded] == [1, 1]
 
 
-def test_the_memory_of_a_version_that_went_is_given_back(versions, monkeypatch):
+@pytest.mark.parametrize(
+    ("content", "state"), [("whole", {2: "AVAILABLE", 1: "END"}), ("torn", {2: "END", 1: "AVAILABLE"})]
+)
+def test_the_memory_of_a_version_that_went_is_given_back(versions, monkeypatch, content, state):
     given_back = []
     trim = freed_memory.give_back
     monkeypatch.setattr(freed_memory, "give_back", lambda: given_back.append(trim()))
     versions.add(1)
     with started(versions) as store:
-        versions.add(2)
-        wait_until(lambda: states(store).get(1) == "END")
+        versions.add(2, content)
+        wait_until(lambda: states(store) == state)
         wait_until(lambda: given_back)
         looks_go_by()
         assert len(given_back) == 1
@@ -187,6 +192,27 @@ def test_a_broken_version_is_reported_and_the_old_one_stays(versions, lines):
         assert (versions.tried, len(lines)) == ([1, 2], 1)  # not tried again and again
         versions.add(2, "whole")
         wait_until(lambda: served(store) == 2)
+
+
+def test_what_was_loaded_of_a_broken_version_is_let_go(versions, lines):
+    class Part:
+        pass
+
+    parts = []
+
+    def while_loading(directory):
+        if directory.name == "2":
+            part = Part()
+            parts.append(weakref.ref(part))
+            raise LoadError("It is torn", "It is torn", "DATA_LOSS")
+
+    versions.while_loading = while_loading
+    versions.add(1)
+    with started(versions, lines) as store:
+        versions.add(2)
+        wait_until(lambda: lines)
+        wait_until(lambda: parts[0]() is None, seconds=2)
+        assert store.status("m", 2) == [VersionStatus(2, "END", "DATA_LOSS", "It is torn")]
 
 
 def looks_go_by():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from fake_example_model import CLASSIFY, PREDICT, REGRESS, SIGNATURES, ExampleModel
+from fake_servables import wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tensorflow.core.example.example_pb2 import Example
@@ -24,9 +25,10 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from keras_bert_impl.errors import InputError
-from keras_bert_impl.serving.server.grpc_api import GrpcServer
-from keras_bert_impl.serving.server.load_error import LoadError
-from keras_bert_impl.serving.server.model_store import ModelStore
+from keras_bert_impl.serving.server.batching import Batching
+from keras_bert_impl.serving.server.grpc.server import GrpcServer
+from keras_bert_impl.serving.server.models.load_error import LoadError
+from keras_bert_impl.serving.server.models.store import ModelStore
 from keras_bert_impl.serving.server.predictor import Predictor
 from keras_bert_impl.serving.server.request_error import RequestError
 
@@ -36,7 +38,7 @@ MAX_BYTES = 200_000
 class Server:
     """Everything but a real model, and stubs to ask it."""
 
-    def __init__(self, folder, **options):
+    def __init__(self, folder, batching=None, **options):
         self.hold = None
         self.in_run = threading.Semaphore(0)
         self.records = []
@@ -45,7 +47,7 @@ class Server:
             (folder / str(number) / "saved_model.pb").touch()
         self.store = ModelStore({"m": folder}, load=self.load, poll_seconds=60)
         self.store.start()
-        self.predictor = Predictor(self.store, log=self.records.append, max_request_rows=100)
+        self.predictor = Predictor(self.store, batching, log=self.records.append, max_request_rows=100)
         self.grpc = GrpcServer(self.predictor, self.store, "127.0.0.1", 0, **{"max_body_bytes": MAX_BYTES, **options})
         self.grpc.start()
         self.channel, self.predictions, self.models = connect(f"127.0.0.1:{self.grpc.port}")
@@ -547,10 +549,27 @@ def test_a_port_that_is_taken_is_a_sentence(server):
 
 
 def test_a_request_whose_time_is_over_is_not_begun(server):
-    late = SimpleNamespace(time_remaining=lambda: -0.1)
+    late = SimpleNamespace(time_remaining=lambda: -0.1, is_active=lambda: False)
     with pytest.raises(RequestError) as error:
         server.grpc._answer("Predict", PredictRequest, lambda request: 1 / 0, b"", late)
     assert error.value.code == "DEADLINE_EXCEEDED"
+
+
+def test_what_a_client_that_does_not_wait_asked_for_is_not_run(tmp_path):
+    with contextlib.closing(Batching(threads=1)) as batching:
+        with contextlib.closing(Server(tmp_path / "m", batching=batching)) as server:
+            server.hold = threading.Event()
+            held = server.predictions.Predict.future(predict_request({"text": ["kept"]}))
+            assert server.in_run.acquire(timeout=20)
+            left = server.predictions.Predict.future(predict_request({"text": ["left"]}))
+            wait_until(lambda: batching._waiting)
+            left.cancel()
+            wait_until(lambda: not batching._waiting[0].wanted())
+            server.hold.set()
+            assert held.result(20).outputs["length"].int_val == [4]
+            wait_until(lambda: len(server.records) == 2)
+            assert {record.code for record in server.records} == {"OK", "CANCELLED"}
+        assert not server.in_run.acquire(blocking=False)
 
 
 def test_a_client_that_does_not_wait_does_not_disturb_others(tmp_path):

@@ -10,11 +10,11 @@ from typing import Literal
 
 from keras_bert_impl.errors import InputError
 
-from ..version_status import VersionStatus
+from ...version_status import VersionStatus
+from ..request_error import RequestError
 from . import freed_memory
 from .load_error import LoadError
 from .loaded_version import LoadedVersion
-from .request_error import RequestError
 from .version_directory import Contents, contents, version_directories
 
 State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
@@ -65,12 +65,12 @@ class ModelStore:
         self,
         models: Mapping[str, Path],
         *,
-        load: Callable[[str, Path], LoadedVersion] | None = None,
+        load: Callable[[str, Path], LoadedVersion],
         poll_seconds: float = 1.0,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._models = {name: _Model(name, directory) for name, directory in models.items()}
-        self._load = _load if load is None else load
+        self._load = load
         self._poll_seconds = poll_seconds
         self._say = say
         self._lock = threading.Lock()
@@ -229,9 +229,11 @@ class ModelStore:
         try:
             version.servable = self._loaded(model, directory, now)
         except LoadError as error:
-            version.error = error
+            # Not the error itself: by its traceback it keeps what was loaded.
+            version.error = LoadError(str(error), error.reason, error.code)
             with self._lock:
                 version.state, version.code, version.message = "END", error.code, error.reason
+            self._freed = True
             self._say(f"Version {number} of {model.name} is not served. {error}")
             return False
         before = model.current
@@ -273,19 +275,6 @@ class ModelStore:
         with self._lock:
             version.state = "END"
         self._freed = True
-
-
-def _load(name: str, directory: Path) -> LoadedVersion:
-    from .replay import replay
-    from .servable import Servable
-
-    servable = Servable(directory, name)
-    try:
-        replay(servable, directory)
-    except BaseException:
-        servable.close()
-        raise
-    return servable
 
 
 def _load_error(directory: Path, reason: str, code: str) -> LoadError:

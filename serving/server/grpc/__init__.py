@@ -1,0 +1,1 @@
+"""TensorFlow Serving's gRPC interface."""

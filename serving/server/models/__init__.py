@@ -1,0 +1,1 @@
+"""Versions of models: as directories, loaded, and which of them are served."""

@@ -1,0 +1,1 @@
+"""TensorFlow Serving's REST interface, version 1."""
