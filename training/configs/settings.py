@@ -1,7 +1,6 @@
 """What all settings classes share: fields with help texts, and checks that say the rule."""
 
 import dataclasses
-import functools
 import os
 import typing
 from collections.abc import Iterable
@@ -67,7 +66,6 @@ def check_range(config: Any, name: str, low: float, high: float, *, low_open: bo
         raise InputError(f"`{name}` must be {rule}. Received: {name}={value!r}")
 
 
-@functools.cache
 def _is_whole(settings: type[Any], name: str) -> bool:
     hint = typing.get_type_hints(settings)[name]
     return int in (hint, *typing.get_args(hint)) and float not in typing.get_args(hint)
