@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl.models.bert_classifier import BertClassifier
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -21,7 +22,6 @@ from .texts import documentation, vocabulary
 
 SHARED = Path(os.environ.get("KERAS_BERT_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 ROUNDS = int(os.environ.get("BENCHMARK_ROUNDS", "15"))
-OUTPUTS = ("sentence_embedding", "pooled_output")
 # Peak memory is what the process had at most, beyond what TensorFlow alone takes.
 EXPORT = """
 import json, resource, sys, time
@@ -40,33 +40,43 @@ def measure() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="keras-bert-benchmark-") as name:
         folder = Path(name)
         tokenizer = WordPieceTokenizer.from_vocab_file(vocabulary())
-        model = BertEncoder.from_preset("base", vocab_size=30522, hidden_act="gelu")
-        model.save_pretrained(folder / "model", tokenizer=tokenizer)
+        encoder, classifier = folder / "encoder", folder / "classifier"
+        options = {"vocab_size": 30522, "hidden_act": "gelu"}
+        model = BertEncoder.from_preset("base", **options)
+        model.save_pretrained(encoder, tokenizer=tokenizer)
         weights = model.count_params() * 4
         del model
-        command = [sys.executable, "-c", EXPORT, str(folder / "model"), str(folder / "export")]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        seconds, memory, version = json.loads(done.stdout.splitlines()[-1])
+        seconds, memory, version = _export(encoder)
         size = sum(path.stat().st_size for path in Path(version).rglob("*") if path.is_file())
-        return [
+        rows = [
             Row("export of a base model, with its proof", "s", seconds, bound=60),
             Row("  peak memory", "of the weights", memory / weights, bound=3),
             Row("  size of the version", "of the weights", size / weights, bound=1.05),
-            *_one_text(version, folder / "model", tokenizer),
+            *_one_text("encoder", version, encoder, tokenizer, ("sentence_embedding", "pooled_output")),
             *_mixed_texts(version, tokenizer),
         ]
+        BertClassifier.from_preset("base", labels=["bad", "good"], **options).save_pretrained(classifier, tokenizer)
+        _, _, version = _export(classifier)
+        return [*rows, *_one_text("classifier", version, classifier, tokenizer, ("logits",))]
 
 
-def _one_text(version: str, model: Path, tokenizer: WordPieceTokenizer) -> list[Row]:
+def _export(model: Path) -> tuple[float, float, str]:
+    """Exports a model in a process of its own; returns seconds, bytes of memory and the version's directory."""
+    command = [sys.executable, "-c", EXPORT, str(model), str(model.with_name(f"{model.name} export"))]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _one_text(kind: str, version: str, model: Path, tokenizer: WordPieceTokenizer, outputs: Sequence[str]) -> list[Row]:
     ids = tokenizer.encode_ids(documentation().read_text(encoding="utf-8")[:20_000])
     text = _text_of(tokenizer, ids, 126)
     row = np.int32([[tokenizer.cls_token_id, *tokenizer.encode_ids(text), tokenizer.sep_token_id]])
     assert row.shape == (1, 128)
-    texts, token_ids = (_signature(version, name) for name in ("serving_default", "token_ids"))
-    with onnx_runtime(model, os.cpu_count(), list(OUTPUTS)) as onnx:
+    texts, token_ids = (_signature(version, name, outputs) for name in ("serving_default", "token_ids"))
+    with onnx_runtime(model, os.cpu_count(), list(outputs)) as onnx:
         expected = onnx(row)
         found = texts(np.array([text.encode()], object))
-        for name, value in zip(OUTPUTS, found, strict=True):
+        for name, value in zip(outputs, found, strict=True):
             np.testing.assert_allclose(value, expected[name], atol=1e-4)
         ours, ids_alone, theirs = interleaved(
             [
@@ -77,8 +87,8 @@ def _one_text(version: str, model: Path, tokenizer: WordPieceTokenizer) -> list[
             rounds=ROUNDS,
         )
     return [
-        Row("base, one text of 128 tokens", "ms", ours * 1e3, "ONNX Runtime, ready ids", theirs * 1e3, 1.1),
-        Row("base, one text of 128 tokens", "ms", ours * 1e3, "our id signature", ids_alone * 1e3, 1.05),
+        Row(f"base {kind}, one text of 128 tokens", "ms", ours * 1e3, "ONNX Runtime, ready ids", theirs * 1e3, 1.1),
+        Row(f"base {kind}, one text of 128 tokens", "ms", ours * 1e3, "our id signature", ids_alone * 1e3, 1.05),
     ]
 
 
@@ -89,13 +99,16 @@ def _mixed_texts(version: str, tokenizer: WordPieceTokenizer) -> list[Row]:
     padded = np.full((len(rows), max(map(len, rows))), tokenizer.sep_token_id, np.int32)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
-    texts, token_ids = (_signature(version, name) for name in ("serving_default", "token_ids"))
+    names = ("serving_default", "token_ids")
+    texts, token_ids = (_signature(version, name, ["sentence_embedding"]) for name in names)
     asked = np.array([text.encode() for text in mixed], object)
     ours, theirs = interleaved(
         [lambda: texts(asked), lambda: token_ids(padded, np.zeros_like(padded))], rounds=max(3, ROUNDS // 5)
     )
     share = sum(map(len, rows)) / padded.size
-    what = f"base, 32 texts of {min(map(len, rows))} to {padded.shape[1]} tokens ({share:.0%} of the padded rows)"
+    what = (
+        f"base encoder, 32 texts of {min(map(len, rows))} to {padded.shape[1]} tokens ({share:.0%} of the padded rows)"
+    )
     return [Row(what, "s", ours, "padded", theirs, 0.7)]
 
 
@@ -121,11 +134,11 @@ def _text_of(tokenizer: WordPieceTokenizer, ids: list[int], count: int) -> str:
     return " ".join(words[:count])
 
 
-def _signature(version: str, name: str) -> Callable[..., list[np.ndarray]]:
+def _signature(version: str, name: str, outputs: Sequence[str]) -> Callable[..., list[np.ndarray]]:
     graph = tf.Graph()
     with graph.as_default():
         session = tf.compat.v1.Session(graph=graph)
         definition = tf.compat.v1.saved_model.load(session, ["serve"], version).signature_def[name]
     inputs = ("text",) if name == "serving_default" else ("token_ids", "segment_ids")
-    fetches = [definition.outputs[output].name for output in OUTPUTS]
+    fetches = [definition.outputs[output].name for output in outputs]
     return session.make_callable(fetches, [definition.inputs[key].name for key in inputs])
