@@ -1,6 +1,7 @@
 """One line of the table, and the clock behind it."""
 
 import dataclasses
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -43,12 +44,17 @@ class Row:
 
 
 def interleaved(contenders: Sequence[Callable[[], object]], rounds: int = 7) -> list[float]:
-    """Returns each contender's median seconds over rounds in which they take turns; the first round warms up."""
+    """Returns each contender's median seconds over rounds in which they take turns; the first round warms up.
+
+    Every round has another order: what one leaves in the caches, the next finds there.
+    """
     seconds: list[list[float]] = [[] for _ in contenders]
+    order, choose = list(range(len(contenders))), random.Random(1)
     for round_ in range(rounds + 1):
-        for contender, measured in zip(contenders, seconds, strict=True):
+        choose.shuffle(order)
+        for number in order:
             started = time.perf_counter()
-            contender()
+            contenders[number]()
             if round_:
-                measured.append(time.perf_counter() - started)
+                seconds[number].append(time.perf_counter() - started)
     return [statistics.median(measured) for measured in seconds]
