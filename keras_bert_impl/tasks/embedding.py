@@ -1,47 +1,28 @@
 """Vectors for texts."""
 
-import dataclasses
 import json
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_bert_impl.checkpoints.checkpoint import Checkpoint
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_encoder import BertEncoder
-from keras_bert_impl.tasks.rows import list_of_texts, rows_of_text
 from keras_bert_impl.tasks.settings import TASKS, TaskSettings
 from keras_bert_impl.tasks.task_model import TaskModel
+from keras_bert_impl.tasks.vector_answers import VectorAnswers
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 POOLING = ("mean", "cls", "pooler")
 # Where sentence-transformers keeps how its vectors are made.
 _POOLING_FILE = Path("1_Pooling") / "config.json"
 _LENGTH_FILE = Path("sentence_bert_config.json")
-_SMALLEST_NORM = 1e-12
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class TextVector:
-    """The vector of a text.
-
-    Attributes:
-        vector: float32, `(hidden_size,)`.
-        truncated: whether the text was too long and its end was not read.
-        windows: rows that the text was read in.
-    """
-
-    vector: np.ndarray
-    truncated: bool
-    windows: int
-
-
-class SentenceEmbedding(TaskModel):
+class SentenceEmbedding(VectorAnswers, TaskModel):
     """An encoder that is read once and gives a vector for every text.
 
     ```python
@@ -108,40 +89,6 @@ class SentenceEmbedding(TaskModel):
         """What the caller may say, in sentences."""
         return [*super().notes, *([self._pooling_note] if self._pooling_note else [])]
 
-    def __call__(self, texts: Sequence[str], **options: Any) -> np.ndarray:
-        """Returns the vectors of the texts, float32 `(texts, hidden_size)`; see `embed` for the options."""
-        vectors = [made.vector for made in self.embed(texts, **options)]
-        return np.stack(vectors) if vectors else np.zeros((0, self.model.config.hidden_size), "float32")
-
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        batch_size: int = 32,
-        long_texts: str = "truncate",
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[TextVector]:
-        """Returns the vector of each text, with how much of it was read.
-
-        Args:
-            texts: the texts.
-            batch_size: rows that are worked on at once.
-            long_texts: `"truncate"`: the end of a text that is longer than a row is not read; `"windows"`: it is read
-                in rows that overlap by half, whose vectors are averaged.
-            on_progress: takes the number of rows of each batch that is done.
-
-        Raises:
-            InputError: if `texts` is no list of strings, or `long_texts` is none of the two.
-        """
-        texts = list_of_texts("texts", texts)
-        rows = [rows_of_text(self.tokenizer, self.max_length, text, None, long_texts) for text in texts]
-        self.count_texts(texts)
-        vectors = iter(self.outputs([row for of_text in rows for row in of_text], batch_size, on_progress))
-        return [
-            TextVector(self._averaged([next(vectors) for _ in of_text]), of_text[0].truncated, len(of_text))
-            for of_text in rows
-        ]
-
     def inference_form(self) -> keras.Model:
         """Returns a Keras model from rows to vectors `(rows, hidden_size)`."""
         encoder = self.model.unpadded_form()
@@ -155,12 +102,6 @@ class SentenceEmbedding(TaskModel):
             states = ops.cast(outputs["sequence_output"], "float32")
             vectors = ops.sum(states * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1)
         return keras.Model(encoder.input, vectors)
-
-    def _averaged(self, vectors: list[np.ndarray]) -> np.ndarray:
-        vector = np.mean(vectors, axis=0, dtype="float64")
-        if self.pooling == "mean":
-            vector = vector / max(float(np.linalg.norm(vector)), _SMALLEST_NORM)
-        return vector.astype("float32")
 
 
 def _sentence_length(path: str | os.PathLike[str], positions: int) -> int | None:

@@ -1,7 +1,7 @@
 """A model that is read once and asked many times: what the tasks share."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -13,6 +13,7 @@ from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens, tokenizer_beside
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.pretrained_model import PretrainedModel
+from keras_bert_impl.tasks.asked_model import AskedModel
 from keras_bert_impl.tasks.rows import Row, batch_inputs, batches_by_length
 from keras_bert_impl.tasks.settings import TaskSettings
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
@@ -26,7 +27,7 @@ _ASKED_WITH = {
 }
 
 
-class TaskModel:
+class TaskModel(AskedModel):
     """A model with its tokenizer and the settings of its task.
 
     It is made from a path, or from a model and its tokenizer. A subclass names the model, makes rows of what it is
@@ -80,12 +81,9 @@ class TaskModel:
             check_finite_weights(model, path)
         if tokenizer is None:
             raise InputError(f"`model` must have its vocabulary beside its weights. Received: {str(path)!r}")
+        super().__init__(tokenizer, settings or self.usual_settings(model), max_length)
         self.model = model
-        self.tokenizer = tokenizer
-        self.settings = settings or self.usual_settings(model)
-        self._max_length = max_length
         self._form: keras.Model | None = None
-        self._texts = self._cased_texts = 0
         self._check()
 
     def read_model(self, checkpoint: Checkpoint) -> PretrainedModel:
@@ -96,17 +94,6 @@ class TaskModel:
     def usual_settings(cls, model: Any) -> TaskSettings:
         """Returns the settings of a model that comes without any."""
         return TaskSettings(task=cls.tasks[0])
-
-    @property
-    def max_length(self) -> int:
-        """Most ids in a row."""
-        return self._max_length or self.settings.max_length or self.model.config.max_position_embeddings
-
-    @property
-    def notes(self) -> list[str]:
-        """What the caller may say about all texts so far, in sentences."""
-        note = lower_case_note(self.tokenizer, self._texts, self._cased_texts)
-        return [note] if note else []
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a model directory that can be read again, with the tokenizer and the settings.
@@ -119,12 +106,6 @@ class TaskModel:
         """
         self.model.save_pretrained(path, tokenizer=self.tokenizer)
         self.settings.save(path)
-
-    def count_texts(self, texts: Iterable[str]) -> None:
-        """Counts texts, and those with upper-case letters, for `notes`."""
-        for text in texts:
-            self._texts += 1
-            self._cased_texts += has_upper_case(text)
 
     def outputs(
         self, rows: Sequence[Row], batch_size: int = 32, on_progress: Callable[[int], None] | None = None
@@ -222,26 +203,6 @@ def check_finite_weights(model: PretrainedModel, path: str | os.PathLike[str]) -
                 "`model` must have weights that are finite. "
                 f"Received: {str(path)!r}, where {variable.path} has values that are infinite or not a number"
             )
-
-
-def has_upper_case(text: str) -> bool:
-    """Whether lower-casing would change a text."""
-    return text != text.lower()
-
-
-def lower_case_note(tokenizer: WordPieceTokenizer, texts: int, cased_texts: int) -> str | None:
-    """Returns the sentence on a tokenizer that lower-cases and what it is given; None if nothing is lost.
-
-    Args:
-        tokenizer: the model's.
-        texts: how many there are.
-        cased_texts: how many of them have upper-case letters.
-    """
-    if not tokenizer.lowercase or not cased_texts:
-        return None
-    share = cased_texts / texts
-    said = "under 1%" if share < 0.005 else "over 99%" if 0.995 <= share < 1 else f"{share:.0%}"
-    return f"The model lower-cases texts; {said} of them have upper-case letters."
 
 
 def _of_row(values: np.ndarray, place: int, end: int | None) -> np.ndarray:

@@ -10,7 +10,7 @@ from task_models import toy_tokenizer
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import BertTokenClassifier
 from keras_bert_impl.tasks import TaskSettings, WordTagging
-from keras_bert_impl.tasks.tagging import Span, joined
+from keras_bert_impl.tasks.word_answers import Span, joined
 from keras_bert_impl.tasks.word_windows import sentence_rows
 
 LABELS = ["O", "B-person", "I-person", "B-place", "I-place"]
