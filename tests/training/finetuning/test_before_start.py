@@ -43,7 +43,7 @@ def test_what_is_wrong_with_the_settings_is_said_in_a_sentence(capsys, folder, m
     def started(verbose):
         raise AssertionError("TensorFlow was started")
 
-    monkeypatch.setattr(cli, "import_tensorflow", started)
+    monkeypatch.setattr("keras_bert_impl.commands.finetune.import_tensorflow", started)
     code, error = finetune(capsys, folder, **changes)
     assert code == 2 and message in error and error.count("\n") == 1
 
@@ -73,7 +73,7 @@ def test_names_of_columns_are_asked_for_by_their_options(capsys):
 
 
 def test_an_output_with_content_is_refused_before_the_start(capsys, folder, monkeypatch):
-    monkeypatch.setattr(cli, "import_tensorflow", None)
+    monkeypatch.setattr("keras_bert_impl.commands.finetune.import_tensorflow", None)
     code, error = finetune(capsys, folder, output=folder)
     assert code == 2 and "`output` must be a new or empty directory." in error and "which has content" in error
 
@@ -87,7 +87,7 @@ def test_a_grid_without_its_package_names_the_extra(capsys, folder, monkeypatch)
 
 def test_settings_may_come_from_a_file_and_options_override_it(capsys, folder, monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(cli, "import_tensorflow", lambda verbose: None)
+    monkeypatch.setattr("keras_bert_impl.commands.finetune.import_tensorflow", lambda verbose: None)
     monkeypatch.setattr(
         "keras_bert_impl.training.finetuning.finetune.finetune", lambda config, say: seen.append(config)
     )

@@ -124,7 +124,7 @@ def test_settings_of_labelled_examples_have_no_effect_on_pretraining(name, value
 def test_outputs_are_files(model, tmp_path):
     file = table(tmp_path / "a.tsv", ROWS)
     for name in ("output", "predictions"):
-        with pytest.raises(InputError, match=f"`{name}` must be a file. Received: .*, which is a directory"):
+        with pytest.raises(InputError, match=rf"`{name}` must be a file\b.*\. Received: .*, which is a directory"):
             evaluate(EvaluateConfig(model=model, input=(file,), **{name: str(tmp_path)}))
 
 
