@@ -52,10 +52,9 @@ def chosen_tasks() -> dict[str, Task]:
     return {name: TASKS[name] for name in os.environ.get("BENCHMARK_TASKS", " ".join(TASKS)).split()}
 
 
-def write_job(task: Task, folder: Path, **changes: Any) -> dict[str, Any]:
-    """Writes the examples for both, and returns what both are told; `changes` replace settings and numbers of rows
-    (`train_rows`, `dev_rows`)."""
-    rows = {"train": changes.pop("train_rows", task.rows), "dev": changes.pop("dev_rows", None)}
+def write_job(task: Task, folder: Path, *, dev_rows: int | None = None, **settings: Any) -> dict[str, Any]:
+    """Writes the examples for both, and returns what both are told; `settings` stand before the usual ones."""
+    rows = {"train": task.rows, "dev": dev_rows}
     parts = {}
     for part, file in (("train", task.train), ("dev", task.dev)):
         config = FinetuneConfig(task=task.kind, model="-", train=("-",), output="-")
@@ -84,7 +83,7 @@ def write_job(task: Task, folder: Path, **changes: Any) -> dict[str, Any]:
         **SETTINGS,
         "learning_rate": task.learning_rate,
         "max_length": task.max_length,
-        **changes,
+        **settings,
     }
 
 

@@ -1,8 +1,7 @@
 """Fine-tuning by Hugging Face's Trainer on PyTorch, run by `finetune_runs`.
 
 Needs PyTorch, transformers, accelerate, scikit-learn, scipy and seqeval only, so that any environment that has them
-will do. Prints a line of JSON: the best epoch's metric, and the training examples a second, without
-evaluations.
+will do. Prints a line of JSON: the best epoch's metric, and the training examples a second, without evaluations.
 """
 
 import json

@@ -138,8 +138,8 @@ class BertEncoder(PretrainedModel):
         return_attention = self.return_attention if return_attention is None else return_attention
         attention_probabilities = []
         for block in self.blocks:
-            of_block = {} if chosen is None or block is not self.blocks[-1] else {"chosen": chosen}
-            x = block(hidden_states[-1], **masks, **of_block, return_attention=return_attention)
+            wanted = chosen if block is self.blocks[-1] else None
+            x = block(hidden_states[-1], **masks, chosen=wanted, return_attention=return_attention)
             if return_attention:
                 x, probabilities = x
                 attention_probabilities.append(probabilities)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_bert_impl.tasks.answer_windows import AnswerWindow, CutQuestion
+from keras_bert_impl.tasks.softmax import softmax
 
 CONSIDERED = 20
 """Answers that probabilities are spread over, as in the original's `n_best_size`."""
@@ -84,10 +85,9 @@ def chosen_answer(
     if may_have_no_answer or not found:
         entries.append(FoundAnswer("", 0, 0, null_score))
     scores = np.asarray([entry.score for entry in entries], np.float64)
-    shares = np.exp(scores - scores.max())
     answers = [
         ScoredAnswer(text, start, end, float(share), score)
-        for (text, start, end, score), share in zip(entries, shares / shares.sum(), strict=True)
+        for (text, start, end, score), share in zip(entries, softmax(scores), strict=True)
     ]
     given = answers[0]
     if found and may_have_no_answer and null_score - given.score > null_threshold:

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.asked_model import AskedModel
 from keras_bert_impl.tasks.rows import list_of_texts, rows_of_text
+from keras_bert_impl.tasks.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,8 +107,7 @@ class TextAnswers(AskedModel):
             return scores
         if self.settings.task == "multilabel":
             return np.exp(-np.logaddexp(0, -scores))
-        exponentials = np.exp(scores - scores.max())
-        return exponentials / exponentials.sum()
+        return softmax(scores)
 
     def _prediction(self, values: np.ndarray, truncated: bool, windows: int) -> TextPrediction:
         if self.settings.task == "regression":

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.asked_model import AskedModel
 from keras_bert_impl.tasks.rows import check_characters
+from keras_bert_impl.tasks.softmax import softmax
 from keras_bert_impl.tasks.tag_spans import tag_form, tag_spans, with_marks
 from keras_bert_impl.tasks.text_words import TextWord, text_words
 from keras_bert_impl.tasks.word_windows import SentenceRows, sentence_rows, window_sizes
@@ -136,7 +137,7 @@ class WordAnswers(AskedModel):
         for rows, count in zip(sentences, counts, strict=True):
             of_words = np.empty((count, len(self.model.labels)), "float32")
             for row in rows.rows:
-                of_pieces = _softmax(next(outputs))
+                of_pieces = softmax(next(outputs))
                 places = [word.word for word in row.words]
                 if self.settings.labelled_pieces == "all":
                     of_words[places] = [of_pieces[word.start : word.end].mean(axis=0) for word in row.words]
@@ -223,8 +224,3 @@ def _sentence(sentence: Any, place: int) -> str | Sequence[str]:
     for word in words:
         check_characters("sentences", word, place)
     return words
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)

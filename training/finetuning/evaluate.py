@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keras_bert_impl.atomic import atomic_file
-from keras_bert_impl.errors import InputError
 from keras_bert_impl.tasks.examples import Question, TaggedSentence, TextExample
 
 from ..configs import EvaluateConfig, FinetuneConfig
@@ -30,8 +29,6 @@ def evaluate_labelled(config: EvaluateConfig, say: Callable[[str], None] = lambd
     Raises:
         InputError: if the model or the examples cannot be used.
     """
-    if config.predictions and Path(config.predictions).is_dir():
-        raise InputError(f"`predictions` must be a file. Received: {config.predictions!r}, which is a directory")
     outputs = {"output": config.output or None, "predictions": config.predictions or None}
     check_output_places(outputs, config.input, config.model)
     name = task_of(config.model)
