@@ -1,6 +1,5 @@
 """A client of TensorFlow Serving, and so of the local server: the same answers over REST and gRPC."""
 
-import importlib.util
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +9,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 from .long_context import answer_long_context
 from .serving_error import (
@@ -102,10 +102,7 @@ class Client:
         for name, value, lowest in (("version", version, 0), ("max_batch", max_batch, 1), ("retries", retries, 0)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < lowest):
                 raise InputError(f"`{name}` must be a whole number, at least {lowest}. Received: {name}={value!r}")
-        if importlib.util.find_spec("tenacity") is None:
-            raise InputError(
-                "The client needs the extra `serving`: pip install 'keras-bert-impl[serving]'. Missing: tenacity"
-            )
+        check_extra("The client", "serving", ["tenacity"])
         self._model = model
         self._version = version
         self._timeout = _checked_timeout(timeout)

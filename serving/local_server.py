@@ -5,7 +5,6 @@ In production the same export is served by TensorFlow Serving itself.
 
 import contextlib
 import functools
-import importlib
 import json
 import os
 import queue
@@ -19,6 +18,7 @@ from types import FrameType
 from typing import Any, Self
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 from keras_bert_impl.quiet import held_back_error_stream
 
 from .server.models.example_requests import example_requests
@@ -334,14 +334,7 @@ def _check_extra(settings: ServerSettings) -> None:
     needed = ["prometheus_client"]
     needed += [] if settings.rest_port is None else ["starlette", "uvicorn"]
     needed += [] if settings.grpc_port is None else ["grpc", "tensorflow_serving"]
-    for name in needed:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise InputError(
-                "The local server needs the extra `serving`: pip install 'keras-bert-impl[serving]'. "
-                f"Missing: {error.name}"
-            ) from error
+    check_extra("The local server", "serving", needed)
 
 
 def _listen(host: str, port: int, argument: str) -> socket.socket:

@@ -4,7 +4,6 @@ The graph is written from the layers, node by node. Of the converters, tf2onnx (
 its optimizer joins two reshapes of a Keras 3 model that do not go together: what it writes fails when it is run.
 """
 
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from keras_bert_impl.atomic import atomic_directory, check_new_directory
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 from .description import LARGE_OUTPUTS, json_array, model_facts, write_json
 from .kinds import FILL_MASK, kind_of
@@ -59,7 +59,7 @@ def export_onnx(
             extra `onnx` brings is not installed.
         ExportError: if the file does not answer as the model does; nothing is put in place.
     """
-    _check_installed()
+    check_extra("An export as ONNX", "onnx", _NEEDED)
     _check_opset(opset)
     target = check_new_directory(target_dir, "target_dir")
     kind = kind_of(model_dir)
@@ -104,14 +104,6 @@ def export_onnx(
     )
     say(f"Exported to {target / FILE}, which takes {' and '.join(specs['inputs'])}.")
     return target / FILE
-
-
-def _check_installed() -> None:
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise InputError(
-            "An export as ONNX needs the extra `onnx`: pip install 'keras-bert-impl[onnx]'. "
-            f"Received: {' and '.join(missing)} not installed"
-        )
 
 
 def _check_opset(opset: Any) -> None:

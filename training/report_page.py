@@ -1,17 +1,17 @@
 """One HTML page that needs nothing beside it: what the reports of pretraining and fine-tuning share."""
 
-import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_bert_impl.atomic import atomic_file
+from keras_bert_impl.extras import missing_packages
 
 
 def why_no_report() -> str | None:
     """Returns a sentence on what a report lacks; None if there is all that it needs."""
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    missing = missing_packages(("matplotlib", "jinja2"))
     return f"No report: it needs the extra `report` ({' and '.join(missing)} not installed)." if missing else None
 
 

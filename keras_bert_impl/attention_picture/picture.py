@@ -1,6 +1,5 @@
 """A heat map for each head of each layer of a model, in one file."""
 
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from keras_bert_impl.attention_picture.attention import attention_of
 from keras_bert_impl.attention_picture.page import attention_page
 from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 _NEEDED = ("matplotlib", "jinja2")
 
@@ -57,8 +57,4 @@ def write_attention_picture(
 def _check(target: Path) -> None:
     if target.suffix.lower() != ".html":
         raise InputError(f"`output` must end in .html. Received: {str(target)!r}")
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise InputError(
-            "`output` needs the extra `report`: pip install 'keras-bert-impl[report]'. "
-            f"Received: {str(target)!r}, with {' and '.join(missing)} not installed"
-        )
+    check_extra("`output`", "report", _NEEDED)

@@ -1,13 +1,12 @@
 """TensorFlow Serving's gRPC interface, on its own messages and stubs."""
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 from ..nested_values import nested_values
 from ..serving_error import DataLoss, error_of_code
@@ -39,12 +38,7 @@ class GrpcTransport:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        missing = [name for name in ("grpc", "tensorflow_serving") if importlib.util.find_spec(name) is None]
-        if missing:
-            raise InputError(
-                "`address` must begin with http:// unless the extra `serving` is installed: "
-                f"pip install 'keras-bert-impl[serving]'. Missing: {', '.join(missing)}"
-            )
+        check_extra("An `address` that does not begin with http://", "serving", ["grpc", "tensorflow_serving"])
         import grpc
         from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 

@@ -11,7 +11,7 @@ import pytest
 from harness import arrays, small_config
 from PIL import Image
 
-from keras_bert_impl.attention_picture import picture, write_attention_picture
+from keras_bert_impl.attention_picture import write_attention_picture
 from keras_bert_impl.attention_picture.attention import Attention, attention_of
 from keras_bert_impl.attention_picture.colours import SHADES, palette, shade
 from keras_bert_impl.attention_picture.page import attention_page
@@ -226,6 +226,6 @@ def test_refuses_a_pair_where_the_model_knows_one_segment(tmp_path):
 
 
 def test_without_the_extra_it_names_what_to_install(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(picture.importlib.util, "find_spec", lambda name: None if name == "jinja2" else importlib)
-    with pytest.raises(ValueError, match=r"pip install 'keras-bert-impl\[report\]'\. .*with jinja2 not installed"):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else importlib)
+    with pytest.raises(ValueError, match=r"pip install 'keras-bert-impl\[report\]'\. Missing: jinja2"):
         drawn(model, tmp_path, "the cat")

@@ -427,7 +427,7 @@ def test_the_missing_extra_is_named(monkeypatch):
     there = importlib.util.find_spec
     for name, message in (
         ("tenacity", r"needs the extra `serving`: pip install 'keras-bert-impl\[serving\]'. Missing: tenacity"),
-        ("grpc", "`address` must begin with http:// unless the extra `serving` is installed: .*. Missing: grpc"),
+        ("grpc", "An `address` that does not begin with http:// needs the extra `serving`: .*. Missing: grpc"),
     ):
         monkeypatch.setattr(importlib.util, "find_spec", lambda x, name=name: None if x == name else there(x))
         with pytest.raises(InputError, match=message):

@@ -1,5 +1,6 @@
 """A model as ONNX answers to ids as the Keras model does."""
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -176,7 +177,7 @@ def test_what_cannot_be_is_refused_before_the_model_is_read(tmp_path, monkeypatc
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="`target_dir` must be a new or empty directory"):
         export_onnx(tmp_path / "none", tmp_path)
-    monkeypatch.setattr(onnx_export.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"needs the extra `onnx`: pip install 'keras-bert-impl\[onnx\]'.*: onnx and"):
         export_onnx(tmp_path / "none", tmp_path / "target")
 

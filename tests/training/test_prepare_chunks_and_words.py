@@ -1,5 +1,6 @@
 """`prepare --examples chunks` and `prepare --word-boundaries`."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,6 @@ from toy_data import toy_config
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.training.configs import PrepareConfig
-from keras_bert_impl.training.corpus import chinese_words
 from keras_bert_impl.training.examples.masking import mask_batch
 from keras_bert_impl.training.examples.prepared_data import PreparedData
 from keras_bert_impl.training.examples.record_data import RecordData
@@ -219,7 +219,7 @@ def test_a_damaged_file_of_boundaries_is_named(segmented: Path, tmp_path: Path):
 
 
 def test_without_jieba_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(chinese_words.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'keras-bert-impl\[chinese\]'"):
         prepare(segmented_config(tmp_path, word_boundaries="jieba"))
     assert {path.name for path in tmp_path.iterdir()} == {"corpus.txt", "vocab.txt"}

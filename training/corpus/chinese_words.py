@@ -2,21 +2,16 @@
 
 import functools
 import importlib
-import importlib.util
 import logging
 import warnings
 from typing import Any
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 
 def check_jieba() -> None:
     """Raises `InputError` if jieba is not installed; does not open it."""
-    if importlib.util.find_spec("jieba") is None:
-        raise InputError(
-            "`word_boundaries` of jieba need the extra `chinese`: pip install 'keras-bert-impl[chinese]'. "
-            "Received: word_boundaries='jieba', and jieba is not installed"
-        )
+    check_extra("`word_boundaries='jieba'`", "chinese", ["jieba"])
 
 
 def chinese_words(text: str) -> list[str]:

@@ -1,6 +1,5 @@
 """What can be said of a fine-tuning before TensorFlow's start: whether it can begin, and whether it is done already."""
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from keras_bert_impl.atomic import check_new_directory
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.tokenizer_files import tokenizer_beside
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 from keras_bert_impl.inspection import needs_tensorflow
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
@@ -34,8 +34,8 @@ def check_settings(config: FinetuneConfig) -> None:
                 raise InputError(f"`{argument}` must be files of labelled examples. Received: {name!r}, {what}")
     if not needs_tensorflow(config.model):
         tokenizer_of(config.model)
-    if config.grid is not None and importlib.util.find_spec("optuna") is None:
-        raise InputError("`grid` needs the package optuna, of the extra `tuner`. Received: no such package")
+    if config.grid is not None:
+        check_extra("`grid`", "tuner", ["optuna"])
     if finished(config) is None:
         check_output(config)
 

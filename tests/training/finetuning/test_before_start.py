@@ -82,7 +82,7 @@ def test_a_grid_without_its_package_names_the_extra(capsys, folder, monkeypatch)
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "optuna" else find(name))
     code, error = finetune(capsys, folder, grid='{"learning_rate": [0.001]}')
-    assert code == 2 and "`grid` needs the package optuna, of the extra `tuner`." in error
+    assert code == 2 and "`grid` needs the extra `tuner`: pip install 'keras-bert-impl[tuner]'." in error
 
 
 def test_settings_may_come_from_a_file_and_options_override_it(capsys, folder, monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 Confidences = Sequence[tuple[float, bool]]
 
@@ -153,13 +153,9 @@ def all_labels(right: Sequence[str], labels: Sequence[str]) -> list[str]:
 
 def need_scikit_learn() -> Any:
     """Returns scikit-learn's metrics, which stand on SciPy; raises `InputError` if they are not installed."""
-    try:
-        import sklearn.metrics
-    except ImportError as error:
-        raise InputError(
-            "`task` classification, multilabel or regression needs the extra `finetune`: "
-            f"pip install 'keras-bert-impl[finetune]'. Missing: {error.name}"
-        ) from error
+    check_extra("`task` classification, multilabel or regression", "finetune", ["sklearn", "scipy"])
+    import sklearn.metrics
+
     return sklearn.metrics
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 from keras_bert_impl.tasks.tag_spans import tag_form, with_marks
 
 Tags = Sequence[Sequence[str]]
@@ -93,10 +94,7 @@ def _check(right: Tags, given: Tags) -> None:
 
 def need_seqeval() -> Any:
     """Returns the module of seqeval that is used here; raises `InputError` if it is not installed."""
-    try:
-        import seqeval.metrics.sequence_labeling
-    except ImportError as error:
-        raise InputError(
-            f"`task` tagging needs the extra `finetune`: pip install 'keras-bert-impl[finetune]'. Missing: {error.name}"
-        ) from error
+    check_extra("`task` tagging", "finetune", ["seqeval"])
+    import seqeval.metrics.sequence_labeling
+
     return seqeval.metrics.sequence_labeling

@@ -90,7 +90,7 @@ def test_correlations_of_one_number_alone_are_not_defined():
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(
         InputError, match=r"needs the extra `finetune`: pip install 'keras-bert-impl\[finetune\]'\. Mis"
     ):
