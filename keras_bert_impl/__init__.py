@@ -51,7 +51,8 @@ class _CheckoutRooms(importlib.abc.MetaPathFinder):
 
 
 if (_CheckoutRooms.root / "setup.py").is_file() and not (Path(__file__).parent / "training").is_dir():
-    sys.meta_path.append(_CheckoutRooms())
+    # Before all others: where another checkout is installed, its rooms must not be mixed with this package.
+    sys.meta_path.insert(0, _CheckoutRooms())
 
 if "keras_bert_console" not in sys.modules:
     # Registers every class, so that `keras.models.load_model` needs no more than this import.

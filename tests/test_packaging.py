@@ -109,6 +109,16 @@ def test_the_wheel_asks_for_all_that_it_needs(wheel, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_a_checkout_takes_its_own_rooms_where_another_is_installed(tmp_path):
+    source = copy_of_the_checkout(tmp_path)
+    script = (
+        "import keras_bert_console, keras_bert_impl.training as training, keras_bert_impl.serving as serving\n"
+        "print(training.__file__, serving.__file__)"
+    )
+    done = run(sys.executable, "-c", script, cwd=source)
+    assert done.stdout.split() == [str(source / room / "__init__.py") for room in ("training", "serving")], done.stderr
+
+
 @pytest.mark.slow
 def test_the_type_checker_sees_the_rooms(tmp_path, capfd):
     """A planted error in each room is found; without it the package is clean."""
