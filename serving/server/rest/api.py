@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -57,6 +58,8 @@ class RestApi:
         monitor: whose counts are told; there are none when not given.
         max_body_bytes: longer request bodies are refused with status 413.
         max_requests: requests that may be in work at once; more are refused with status 503.
+        silent_seconds: how long nothing of a body that is awaited may come, lest clients that stall take all places;
+            then it is refused with status 408.
         pages: applications by the path that they answer below, such as `"/playground"`.
 
     Attributes:
@@ -71,6 +74,7 @@ class RestApi:
         monitor: Monitor | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
         max_requests: int = 256,
+        silent_seconds: float = 30.0,
         pages: Mapping[str, ASGIApp] | None = None,
     ) -> None:
         self.draining = False
@@ -80,6 +84,7 @@ class RestApi:
         self._monitor = monitor
         self._max_body_bytes = max_body_bytes
         self._max_requests = max_requests
+        self._silent_seconds = silent_seconds
         self._pages = dict(pages or {})
         # A request waits in its thread until it has been its turn, so there is one for each.
         self._limiter = anyio.CapacityLimiter(max_requests + (os.cpu_count() or 1))
@@ -136,7 +141,7 @@ class RestApi:
             with self._predictor.request("REST", _method(request.method, match), name) as record:
                 return Response(await self._answer(request, match, record), media_type="application/json")
         except RequestError as error:
-            status = 413 if isinstance(error, _TooLargeError) else _HTTP_STATUS.get(error.code, 500)
+            status = error.status if isinstance(error, _BodyError) else _HTTP_STATUS.get(error.code, 500)
             return _json({"error": str(error)}, status)
         except Exception:
             # The client learns that it was not its fault, and nothing of our insides.
@@ -166,11 +171,17 @@ class RestApi:
 
     async def _read_body(self, request: Request) -> bytes:
         body = bytearray()
+        chunks = request.stream()
         try:
-            async for chunk in request.stream():
-                body += chunk
+            while True:
+                with anyio.fail_after(self._silent_seconds):
+                    body += await anext(chunks)
                 if len(body) > self._max_body_bytes:
-                    raise _TooLargeError(f"Request body is larger than {self._max_body_bytes} bytes")
+                    raise _BodyError(f"Request body is larger than {self._max_body_bytes} bytes", 413)
+        except StopAsyncIteration:
+            pass
+        except TimeoutError:
+            raise _BodyError(f"Nothing of the request body came for {self._silent_seconds:g} seconds", 408) from None
         except ClientDisconnect:
             raise RequestError("The client is gone", "CANCELLED") from None
         return bytes(body)
@@ -224,8 +235,12 @@ async def _disconnection(request: Request) -> None:
         pass
 
 
-class _TooLargeError(RequestError):
-    """A body beyond the limit, which has a status of its own."""
+class _BodyError(RequestError):
+    """A body that is refused before it is read whole, with a status of its own."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def _method(method: str, match: re.Match[str] | None) -> str:

@@ -180,6 +180,22 @@ def test_a_client_that_goes_away_while_it_asks_is_told_of_as_cancelled(server):
     wait_until(lambda: server.records[-1].code == "CANCELLED")
 
 
+def test_clients_that_stall_in_a_body_do_not_keep_the_places_of_others(tmp_path):
+    head = b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{"
+    with contextlib.closing(Server(tmp_path, max_requests=2, silent_seconds=0.5)) as server:
+        stalled = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(2)]
+        for connection in stalled:
+            connection.sendall(head)
+        wait_until(lambda: server.api.in_work == 2)
+        assert server.ask("a").status_code == 503
+        for connection in stalled:
+            with contextlib.closing(connection):
+                answer = connection.recv(1000)
+                assert answer.startswith(b"HTTP/1.1 408 ") and b"Nothing of the request body came for 0.5 s" in answer
+        wait_until(lambda: server.api.in_work == 0)
+        assert server.ask("a").status_code == 200
+
+
 def test_what_a_client_that_went_away_asked_for_is_not_run(tmp_path):
     body = json.dumps({"instances": ["left"]}).encode()
     head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
