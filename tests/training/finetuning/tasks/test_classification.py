@@ -174,6 +174,19 @@ def test_a_head_for_the_same_labels_is_kept_in_its_order(classifier):
     assert not np.allclose(kernel(fresh.make_model(1)), own)
 
 
+def test_a_fresh_head_for_numbers_starts_from_their_mean_and_a_kept_one_as_it_is(encoder, tmp_path):
+    train = [
+        TextExample(text, label=float(number)) for text, number in (("good", 90.0), ("bad", 100.0), ("dull", 98.0))
+    ]
+    model = task_on(encoder, train, task="regression").make_model(1)
+    np.testing.assert_allclose(model.classifier.bias, [96.0])
+    model.classifier.bias.assign([-5.0])
+    model.save_pretrained(tmp_path / "trained", TOKENIZER)
+    np.testing.assert_array_equal(
+        task_on(tmp_path / "trained", train, task="regression").make_model(1).classifier.bias, [-5.0]
+    )
+
+
 def test_numbered_labels_of_a_head_are_named(classifier, tmp_path):
     numbered = named(classifier, tmp_path / "numbered", "LABEL_0", "LABEL_1")
     task = task_on(numbered, TRAIN)
@@ -332,7 +345,7 @@ def test_an_evaluation_of_numbers_and_the_task_asks_the_model_it_is_given(encode
     far = [TextExample(text, label=1000.0 * i) for i, text in enumerate(TEXTS)]
     assert task.evaluate(model, far).warnings[0].startswith("The model gives nearly the same number (")
     # The weights as they are now, not as they were at the first evaluation.
-    model.classifier.bias.assign([100.0])
+    model.classifier.bias.assign(model.classifier.bias + 100.0)
     assert task.evaluate(model, train).predictions[0]["label"] == pytest.approx(numbers[0] + 100, abs=1e-3)
 
 
