@@ -1,15 +1,18 @@
 """Fine-tuning a real encoder beside Hugging Face's Trainer on PyTorch: the dev metric over seeds.
 
 Of each run the best epoch counts. It takes hours, so it runs only when it is named. `BENCHMARK_TASKS` (names of
-`TASKS`) and `BENCHMARK_SEEDS` (5) choose less; with `BENCHMARK_KEEP`, a folder, what is measured stays there and is not
-measured again. Speed is another benchmark's, `finetune_speed`, since here other work may run beside it.
+`TASKS`) and `BENCHMARK_SEEDS` (5) choose less. With `BENCHMARK_KEEP`, a folder, each run is written down there with its
+day and revision, and is not done again; `BENCHMARK_KEEP=benchmarks/measured/finetune` goes on from what is in the
+repository. Speed is another benchmark's, `finetune_speed`, since here other work may run beside it.
 """
 
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,10 +68,17 @@ def _kept(name: str, job: dict[str, Any], run: Callable[[dict[str, Any], int], d
     kept = {result["seed"]: result for result in map(json.loads, lines)}
     for seed in SEEDS:
         if seed not in kept:
-            kept[seed] = {"seed": seed, **run(job, seed)}
+            kept[seed] = {"seed": seed, **run(job, seed), "day": time.strftime("%Y-%m-%d"), "revision": _revision()}
             print(f"{name}: {kept[seed]}", file=sys.stderr, flush=True)
             if folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("a") as file:
                     file.write(json.dumps(kept[seed]) + "\n")
         yield kept[seed]
+
+
+def _revision() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
