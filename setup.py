@@ -25,7 +25,7 @@ extras = {
     "garden": ["tf-models-official~=2.20.0"],
     "serving": ["tensorflow-serving-api~=2.20.0", "grpcio", "starlette", "uvicorn", "prometheus-client", "tenacity>=9"],
     "jax": ["jax"],
-    "tflite": ["ai-edge-litert"],
+    "tflite": ["ai-edge-litert", "ai-edge-quantizer"],
     "onnx": ["onnx", "onnxruntime"],
     "report": ["matplotlib", "jinja2", "tensorboard"],
     "gpu": ["tensorflow[and-cuda]~=2.20.0"],

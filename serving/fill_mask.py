@@ -1,7 +1,7 @@
 """What could stand at the masks of a text? Asked of the Keras model, from Python."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -26,27 +26,28 @@ class FillMask(MaskAnswers):
     Args:
         model: model directory or run directory.
 
+    Attributes:
+        loaded: the Keras model.
+
     Raises:
         InputError: if it is neither, or has no masked-LM head.
     """
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
-        self._loaded = LoadedMaskedLM.from_path(model)
-        config = self._loaded.model.config
-        super().__init__(self._loaded.tokenizer, config.vocab_size, config.max_position_embeddings)
+        self.loaded = LoadedMaskedLM.from_path(model)
+        config = self.loaded.model.config
+        super().__init__(self.loaded.tokenizer, config.vocab_size, config.max_position_embeddings)
 
-    def mask_logits(self, rows: Sequence[MaskRow]) -> list[np.ndarray]:
-        """Returns the scores at the masks of each row: float32 `(masks, vocab_size)`."""
-        answers: list[Any] = [None] * len(rows)
+    def mask_logits(self, rows: Sequence[MaskRow]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the number of each row and the scores at its masks: float32 `(masks, vocab_size)`."""
         # Rows of like length together, so that little is padding.
         order = sorted(range(len(rows)), key=lambda i: len(rows[i].token_ids))
         for start in range(0, len(order), _BATCH_SIZE):
             chosen = order[start : start + _BATCH_SIZE]
             batch = [Row(rows[i].token_ids, False, rows[i].mask_positions) for i in chosen]
-            logits = self._loaded.model(self._loaded.inputs(batch), training=False)["mlm_logits"]
+            logits = self.loaded.model(self.loaded.inputs(batch), training=False)["mlm_logits"]
             for i, of_row in zip(chosen, keras.ops.convert_to_numpy(logits), strict=True):
-                answers[i] = of_row[: len(rows[i].mask_positions)]
-        return answers
+                yield i, of_row[: len(rows[i].mask_positions)]
 
 
 def fill_mask(model: str | os.PathLike[str], texts: Sequence[str], top: int = 5) -> list[list[list[dict[str, Any]]]]:

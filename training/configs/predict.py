@@ -15,7 +15,7 @@ ANSWER_FORMATS = ("jsonl", "csv", "tsv", "conll", "npy")
 class PredictConfig(Settings):
     """Let a model answer texts: one row out for each row in, in the same order."""
 
-    model: str = setting(help="model directory or run directory")
+    model: str = setting(help="model directory, run directory or .tflite file")
     input: str = setting(STANDARD_STREAM, help="file of texts, with or without labels; - for standard input")
     output: str = setting(
         STANDARD_STREAM,

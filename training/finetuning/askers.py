@@ -8,7 +8,9 @@ from keras_bert_impl import tasks
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.model_directory import model_directory
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.tasks.asked_model import AskedModel
 from keras_bert_impl.tasks.settings import TaskSettings
+from keras_bert_impl.tasks.vector_answers import VectorAnswers
 
 from ..configs import PredictConfig
 from .answers import question_answer, tagging_answer, text_answer, vector_answer
@@ -38,7 +40,7 @@ class Asker:
     names: tuple[str, ...]
 
 
-def task_of(model: str, asked_for: str | None = None) -> str:
+def task_of(model: str, asked_for: str | None = None, answers: AskedModel | None = None) -> str:
     """Returns the task of a model directory: of its `task.json`, else by its head; opens no weights.
 
     A model of texts without `task.json` is said to be of `"classification"`, which its head may then make another.
@@ -46,14 +48,14 @@ def task_of(model: str, asked_for: str | None = None) -> str:
     Args:
         model: model directory or run directory.
         asked_for: the task that the user names, if any.
+        answers: what answers in place of a Keras model, and then says the task.
 
     Raises:
         InputError: if it has no head for a task, or one for another than is asked for.
     """
-    if asked_for == EMBED:
-        return EMBED
-    settings = TaskSettings.load(model_directory(model))
-    if settings is not None:
+    if asked_for == EMBED or isinstance(answers, VectorAnswers):
+        task = EMBED
+    elif (settings := _settings_of(model, answers)) is not None:
         task = settings.task
     else:
         architecture = open_checkpoint(model).architecture
@@ -70,18 +72,21 @@ def task_of(model: str, asked_for: str | None = None) -> str:
     return task
 
 
-def trained_on_pairs(model: str, task: str, column: str | None = None) -> bool | None:
+def trained_on_pairs(
+    model: str, task: str, column: str | None = None, answers: AskedModel | None = None
+) -> bool | None:
     """Returns whether a model was trained on pairs of texts; None if it does not say.
 
     Args:
         model: model directory or run directory.
         task: from `task_of`.
         column: the second text's, if the user names it.
+        answers: as for `task_of`.
 
     Raises:
         InputError: if a second text is named for a model of single texts.
     """
-    settings = None if task == EMBED else TaskSettings.load(model_directory(model))
+    settings = None if task == EMBED else _settings_of(model, answers)
     pair = False if task == EMBED else None if settings is None else settings.pair
     if pair is False and column and task not in ("tagging", "qa"):
         raise InputError(
@@ -94,10 +99,33 @@ def trained_on_pairs(model: str, task: str, column: str | None = None) -> bool |
 def open_asker(config: PredictConfig, task: str) -> Asker:
     """Reads the model of the settings for a task."""
     if task == EMBED:
-        return _embedding(config)
+        return asker_of(
+            config,
+            task,
+            tasks.SentenceEmbedding(config.model, pooling=config.pooling, max_length=config.max_length),
+        )
+    model = task_model(config.model, task, config.max_length)
+    return asker_of(config, task, model, TaskSettings.load(model_directory(config.model)) is not None)
+
+
+def asker_of(config: PredictConfig, task: str, model: Any, has_settings: bool = True) -> Asker:
+    """Returns what asks a model, a Keras model or such as a TFLite file.
+
+    Args:
+        config: the settings.
+        task: from `task_of`.
+        model: of `keras_bert_impl.tasks`, or what answers as it does.
+        has_settings: whether it came with settings of its task.
+    """
+    if task == EMBED:
+        return _embedding(config, model)
     if task == "tagging":
-        return _tagging(config)
-    return _question_answering(config) if task == "qa" else _texts(config)
+        return _tagging(config, model)
+    return _question_answering(config, model, has_settings) if task == "qa" else _texts(config, model)
+
+
+def _settings_of(model: str, answers: AskedModel | None) -> TaskSettings | None:
+    return TaskSettings.load(model_directory(model)) if answers is None else answers.settings
 
 
 def task_model(path: str, task: str, max_length: int | None = None) -> Any:
@@ -106,8 +134,7 @@ def task_model(path: str, task: str, max_length: int | None = None) -> Any:
     return getattr(tasks, kind)(path, max_length=max_length)
 
 
-def _texts(config: PredictConfig) -> Asker:
-    model = task_model(config.model, "classification", config.max_length)
+def _texts(config: PredictConfig, model: Any) -> Asker:
     task = model.settings.task
     if config.task not in (None, task):
         raise InputError(f"`task` must be what the model was trained for, {task}. Received: task={config.task!r}")
@@ -128,9 +155,7 @@ def _texts(config: PredictConfig) -> Asker:
     return Asker(model, ask, (*names, "truncated", "windows"))
 
 
-def _embedding(config: PredictConfig) -> Asker:
-    model = tasks.SentenceEmbedding(config.model, pooling=config.pooling, max_length=config.max_length)
-
+def _embedding(config: PredictConfig, model: Any) -> Asker:
     def ask(examples: Sequence[Any], on_progress: Callable[[int], None]) -> list[dict[str, Any]]:
         answers = model.embed(
             [example.text for example in examples],
@@ -143,9 +168,7 @@ def _embedding(config: PredictConfig) -> Asker:
     return Asker(model, ask, ("vector", "truncated", "windows"))
 
 
-def _tagging(config: PredictConfig) -> Asker:
-    model = task_model(config.model, "tagging", config.max_length)
-
+def _tagging(config: PredictConfig, model: Any) -> Asker:
     def ask(examples: Sequence[Any], on_progress: Callable[[int], None]) -> list[dict[str, Any]]:
         sentences = [example.words if hasattr(example, "words") else example.text for example in examples]
         answers = model(sentences, batch_size=config.batch_size, on_progress=on_progress)
@@ -154,10 +177,9 @@ def _tagging(config: PredictConfig) -> Asker:
     return Asker(model, ask, ("words", "tags", "probabilities", "spans", "truncated", "windows"))
 
 
-def _question_answering(config: PredictConfig) -> Asker:
-    model = task_model(config.model, "qa", config.max_length)
+def _question_answering(config: PredictConfig, model: Any, has_settings: bool) -> Asker:
     if config.null_threshold is not None:
-        if not model.settings.may_have_no_answer and TaskSettings.load(model_directory(config.model)) is not None:
+        if not model.settings.may_have_no_answer and has_settings:
             raise InputError(
                 "`null_threshold` must go with a model that was trained on questions without an answer. "
                 f"Received: null_threshold={config.null_threshold}"

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.progress import progress_bar
+from keras_bert_impl.tasks.asked_model import AskedModel
 
 from ..configs import PredictConfig
 from ..configs.predict import STANDARD_STREAM
@@ -18,7 +19,7 @@ from ..configs.settings import check_defaults
 from ..corpus.wording import counted
 from .answer_files import AnswerFile, JsonLines, Table, VectorArray, WordLines, opened_output, output_format
 from .answers import is_finite, not_finite_note, rounded
-from .askers import EMBED, Asker, open_asker, task_of, trained_on_pairs
+from .askers import EMBED, Asker, asker_of, open_asker, task_of, trained_on_pairs
 from .data import InputRows, stream_questions, stream_text_rows, stream_words
 from .data.tables import one_file
 from .output_places import check_output_places
@@ -56,22 +57,23 @@ class Predicted:
     seconds: float = 0.0
 
 
-def predict(config: PredictConfig, say: Say = lambda line: None) -> Predicted:
+def predict(config: PredictConfig, say: Say = lambda line: None, *, answers: AskedModel | None = None) -> Predicted:
     """Answers every row of the input, in its order.
 
     Args:
         config: the settings.
         say: takes each line of narration. With standard output as the output, it must not write there.
+        answers: what answers in place of the Keras model of `config.model`; it opens no TensorFlow by itself.
 
     Raises:
         InputError: if the model or the input cannot be used; what has been written to standard output before stays.
     """
-    task, form, pair = checked(config)
+    task, form, pair = checked(config, answers)
     if config.input == STANDARD_STREAM and sys.stdin is not None and sys.stdin.isatty():
         say("Rows are read from standard input; Ctrl-D ends them.")
     with opened_output(config.output, binary=form == "npy") as file:
         rows = _rows(config, task, pair, say)
-        asker = open_asker(config, task)
+        asker = open_asker(config, task) if answers is None else asker_of(config, task, answers)
         writer = _writer(form, file, asker, config)
         predicted = _answered(rows, asker, writer, config)
     for line in (*_summary(predicted, config, asker), *asker.model.notes, *writer.notes):
@@ -79,8 +81,12 @@ def predict(config: PredictConfig, say: Say = lambda line: None) -> Predicted:
     return predicted
 
 
-def checked(config: PredictConfig) -> tuple[str, str, bool | None]:
+def checked(config: PredictConfig, answers: AskedModel | None = None) -> tuple[str, str, bool | None]:
     """Refuses what cannot go together; opens no weights, nor TensorFlow.
+
+    Args:
+        config: the settings.
+        answers: as for `predict`.
 
     Returns:
         The task, the format of the output, and whether the model was trained on pairs of texts: None if it does not
@@ -89,9 +95,9 @@ def checked(config: PredictConfig) -> tuple[str, str, bool | None]:
     Raises:
         InputError: if a setting has no effect, or the model, the input or the output is none for it.
     """
-    task = task_of(config.model, config.task)
+    task = task_of(config.model, config.task, answers)
     form = output_format(config.output, config.output_format)
-    pair = trained_on_pairs(config.model, task, config.text_pair_column)
+    pair = trained_on_pairs(config.model, task, config.text_pair_column, answers)
     _check(config, task, form)
     one_file(config.input, "input", lambda line: None)
     return task, form, pair

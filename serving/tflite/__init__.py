@@ -1,0 +1,1 @@
+"""Models as TFLite files: written, quantised, measured, and asked without TensorFlow."""

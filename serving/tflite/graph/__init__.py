@@ -1,0 +1,1 @@
+"""Models as TFLite graphs, written operator by operator from their layers and weights."""
