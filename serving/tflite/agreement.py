@@ -61,10 +61,8 @@ def agreement(before: Any, after: Any, texts: Sequence[Asked]) -> Agreement:
         return _of_masks(before, after, texts)
     recorded = _Recorded(after)
     given_before, given_after = ask(before, texts), recorded.ask(texts)
-    scores = (before.outputs(recorded.rows), recorded.outputs)
-    largest, mean, scale = _difference(
-        *(list(map(_flat, side)) for side in scores), unit=isinstance(after, VectorAnswers)
-    )
+    scores = [_flat(one) for one in before.outputs(recorded.rows)]
+    largest, mean, scale = _difference(scores, list(map(_flat, recorded.outputs)), isinstance(after, VectorAnswers))
     pairs = list(zip(texts, given_before, given_after, strict=True))
     compare = _vectors if isinstance(after, VectorAnswers) else _KINDS[after.settings.task]
     share, answers, meaning, other = compare(given_before, given_after)
@@ -176,6 +174,10 @@ def _of_masks(before: MaskAnswers, after: MaskAnswers, texts: Sequence[Asked]) -
     other = [i for i, of_row in enumerate(same) if not of_row.all()]
     truncated = sum(is_cut for _, is_cut in made)
     vocabulary = after.tokenizer.vocabulary
+
+    def names(token_ids: np.ndarray) -> str:
+        return " ".join(vocabulary[i] if i < len(vocabulary) else "" for i in token_ids[:3])
+
     return Agreement(
         texts=len(rows),
         answers=masks,
@@ -186,13 +188,7 @@ def _of_masks(before: MaskAnswers, after: MaskAnswers, texts: Sequence[Asked]) -
         scale=scale,
         truncated=truncated,
         truncated_before=sum(mask_row(before, text)[1] for (text,) in texts),
-        examples=tuple(
-            (
-                _short(texts[i]),
-                *(" ".join(vocabulary[j] if j < len(vocabulary) else "" for j in side[:3]) for side in best[i]),
-            )
-            for i in other[:_NAMED]
-        ),
+        examples=tuple((_short(texts[i]), names(best[i][0]), names(best[i][1])) for i in other[:_NAMED]),
     )
 
 

@@ -28,12 +28,12 @@ class Value(NamedTuple):
     """A tensor of the graph.
 
     Attributes:
-        index: its number among the tensors.
+        number: its place among the tensors.
         shape: sizes; None for what is free.
         dtype: such as `"float32"`.
     """
 
-    index: int
+    number: int
     shape: tuple[int | None, ...]
     dtype: str
 
@@ -86,8 +86,8 @@ class Graph:
         output = self._tensor(f"{self._part}{operator.lower()}_{len(self._operators)}", shape, dtype or inputs[0].dtype)
         added = schema.OperatorT()
         added.opcodeIndex = self._codes.setdefault(operator, len(self._codes))
-        added.inputs = [value.index for value in inputs]
-        added.outputs = [output.index]
+        added.inputs = [value.number for value in inputs]
+        added.outputs = [output.number]
         name = _OPTIONS.get(operator)
         if name is not None:
             added.builtinOptionsType = getattr(schema.BuiltinOptions, name)
@@ -136,9 +136,9 @@ class Graph:
             raise InputError(f"`model` must have at most 2 GiB of weights as TFLite. Received: {size:,} bytes")
         graph = schema.SubGraphT()
         graph.name, graph.tensors = "main", self._tensors
-        graph.operators = self._needed_for({value.index for value in outputs.values()})
-        graph.inputs = [value.index for value in self._inputs.values()]
-        graph.outputs = [value.index for value in outputs.values()]
+        graph.operators = self._needed_for({value.number for value in outputs.values()})
+        graph.inputs = [value.number for value in self._inputs.values()]
+        graph.outputs = [value.number for value in outputs.values()]
         model = schema.ModelT()
         model.version, model.description = _SCHEMA_VERSION, description
         model.operatorCodes = [_code(name) for name in self._codes]
@@ -168,7 +168,7 @@ class Graph:
         value = self._tensor(name, array.shape, array.dtype.name)
         buffer = schema.BufferT()
         buffer.data = array.reshape(-1).view(np.uint8)
-        self._tensors[value.index].buffer = len(self._buffers)
+        self._tensors[value.number].buffer = len(self._buffers)
         self._buffers.append(buffer)
         return value
 
@@ -239,6 +239,6 @@ def _named(values: Mapping[str, Value]) -> list[Any]:
     named = []
     for name, value in values.items():
         one = schema.TensorMapT()
-        one.name, one.tensorIndex = name, value.index
+        one.name, one.tensorIndex = name, value.number
         named.append(one)
     return named
