@@ -26,6 +26,7 @@ NAMES = (
     "agreement",
     "served_answer",
     "serving",
+    "tflite",
 )
 HOURS = ("finetune", "finetune_speed", "serving_load")
 """Take long, or want another installation; only when named."""
