@@ -114,12 +114,11 @@ def _export_tflite(options: Namespace) -> None:
     length = options.length
     if length is not None and length.isascii() and length.isdigit():
         length = int(length)
-    from keras_bert_impl.serving.tflite.checked_arguments import check_arguments
-    from keras_bert_impl.serving.tflite.runner import check_litert
+    from keras_bert_impl.serving.tflite.checked_arguments import check_arguments, check_installed
 
     quantize = options.quantize or "dynamic"
     max_drop = 1.0 if options.max_drop is None else options.max_drop
-    check_litert("An export as TFLite")
+    check_installed()
     check_arguments(quantize, length, options.calibration is not None, max_drop)  # before TensorFlow's start
     import_tensorflow(options.verbose)
     from keras_bert_impl.serving.tflite.export_tflite import export_tflite

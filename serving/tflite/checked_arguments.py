@@ -4,10 +4,16 @@ import math
 from typing import Any
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.extras import check_extra
 
 FORMS = ("none", "float16", "dynamic", "int8", "weights-int8", "weights-int4")
 CALIBRATED = ("int8",)
 """Forms that need texts to be calibrated on."""
+
+
+def check_installed() -> None:
+    """Raises `InputError` if what the extra `tflite` brings is not installed; opens none of it."""
+    check_extra("An export as TFLite", "tflite", ["ai_edge_litert", "ai_edge_quantizer"])
 
 
 def check_arguments(quantize: Any, length: Any, has_calibration: bool, max_drop: Any) -> None:

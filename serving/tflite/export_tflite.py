@@ -18,14 +18,12 @@ from ..kinds import FILL_MASK, Kind, kind_of
 from ..loaded_model import LoadedModel, checked_directory
 from ..proof.example_texts import PAIRS, QUESTIONS, SINGLE_TEXTS
 from .agreement import Asked
-from .checked_arguments import CALIBRATED, check_arguments
+from .checked_arguments import CALIBRATED, check_arguments, check_installed
 from .labelled_texts import LabelledTexts
 from .lost_accuracy_error import LostAccuracyError
 from .remembered_outputs import remembered_outputs
 from .report import JSON_FILE, PAGE_FILE, Report, Variant
-from .runner import check_litert
 from .signature_names import INPUTS
-from .variants import Variants
 
 FILE, REFUSED_FILE = "model.tflite", "refused.tflite"
 USUAL_LENGTH = 128
@@ -75,8 +73,10 @@ def export_tflite(
         LostAccuracyError: if it lost more than it may; the file is kept in `TARGET.refused`.
         ExportError: if the graph is wrong; nothing is put in place.
     """
-    check_litert("An export as TFLite")
+    check_installed()
     check_arguments(quantize, length, calibration is not None, max_drop)
+    from .variants import Variants  # writes files by LiteRT's schema
+
     target, refused = _places(target_dir)
     kind = kind_of(model_dir)
     # Answers are compared in float32 as the CPU computes it, so the model is read there.

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert_impl.errors import InputError, nearest
-from keras_bert_impl.extras import check_extra
 from keras_bert_impl.quiet import held_back_error_stream
 
-from .checked_arguments import FORMS
+from .checked_arguments import FORMS, check_installed
 from .graph.answers import ANSWER
 from .signature_names import SIGNATURE
 
@@ -61,7 +60,7 @@ def quantize(
         raise InputError(f"`form` must be one of {', '.join(FORMS)}. Received: form={form!r}")
     if form == "none":
         return file
-    check_extra("A quantized TFLite file", "tflite", ["ai_edge_quantizer"])
+    check_installed()
     from ai_edge_quantizer import calibrator, quantizer
 
     work = quantizer.Quantizer(file)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -199,3 +200,13 @@ def test_where_it_cannot_go_is_said_before_the_model_is_read(tmp_path):
         InputError, match=r"`target_dir` must leave '.*out\.refused' free, where a file is kept that is"
     ):
         export_tflite(tmp_path / "none", tmp_path / "out")
+
+
+def test_what_is_not_installed_is_asked_for_before_anything_is_read(tmp_path, monkeypatch):
+    for package in ("ai_edge_litert", "ai_edge_quantizer"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            with pytest.raises(
+                InputError, match=rf"An export as TFLite needs the extra `tflite`: .* Missing: {package}"
+            ):
+                export_tflite(tmp_path / "none", tmp_path / "out")
