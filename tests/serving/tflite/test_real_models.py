@@ -42,13 +42,14 @@ def test_a_file_answers_real_texts_as_keras_does(name, encoder, length, shared, 
     texts = asked(name, real_texts(shared, COUNT or 36))
     if name == "tagging":
         texts = [(text.split(),) for (text,) in texts]
-    report = export_tflite(source, tmp_path / "out", quantize="none", length=length, calibration=texts)
+    report = export_tflite(source, tmp_path / "out", quantize="none", length=length, calibration=texts, max_drop=100)
     [variant] = report.variants
     found = variant.agreement
     print(json.dumps({f"{encoder} {name} {length}": [found.largest, found.scale, found.share]}))
     assert found.largest <= 1e-4 and found.texts == len(texts)
-    # A fresh head may leave two labels closer than that.
-    assert found.share > 0.99
+    # What is cut off is answered otherwise; a fresh head may leave two labels closer than the difference.
+    assert found.share > 0.99 or found.truncated > found.truncated_before
+    assert length != "dynamic" or found.truncated == found.truncated_before
     assert not variant.operators.custom
 
 
