@@ -65,7 +65,9 @@ class ToyTask(FinetuningTask[TextExample]):
     def evaluate(self, model, examples):
         rows = [text_row(self.tokenizer, self.settings.max_length, example.text) for example in examples]
         logits = ops.convert_to_numpy(model(batch_inputs(rows, self.tokenizer.pad_token_id), training=False))
-        answers = [self.labels[place] for place in logits.argmax(-1)]
+        return self.measure([self.labels[place] for place in logits.argmax(-1)], examples)
+
+    def measure(self, answers, examples):
         right = [answer == example.label for answer, example in zip(answers, examples, strict=True)]
         metrics = {"accuracy": float(np.mean(right)), "matthews": None, "per_class": {"good": {"support": 3}}}
         predictions = [

@@ -7,8 +7,7 @@ from typing import Any
 
 from keras_bert_impl.atomic import atomic_file, to_disk
 from keras_bert_impl.errors import InputError
-
-from .finite_values import finite_or_none
+from keras_bert_impl.finite_values import finite_or_none
 
 
 class MetricsLog:

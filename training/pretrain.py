@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.finite_values import finite_or_none
 from keras_bert_impl.progress import progress_bar
 
 from .callbacks import BestModel, Line, Progress, TensorBoard
@@ -22,7 +23,6 @@ from .corpus.wording import counted
 from .disk_space import check_room, plain_full_disk, run_size
 from .distribution import make_deterministic, make_strategy, resolve_replicas
 from .dry_run import dry_run
-from .finite_values import finite_or_none
 from .freed_memory import keep_freed_memory
 from .held_out import HeldOut, describe
 from .metrics_log import MetricsLog

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.finite_values import finite_or_none
 
 from .callbacks import AfterSteps, Line, steps_skipped
-from .finite_values import finite_or_none
 from .held_out import perplexity
 from .metrics_log import MetricsLog
 from .phases import Milestones, Phase

@@ -12,10 +12,10 @@ from keras_bert_impl.atomic import atomic_file
 from keras_bert_impl.checkpoints.hugging_face import check_model_target
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.finite_values import finite_or_none
 
 from .checkpointing import saved_steps
 from .configs import PretrainConfig
-from .finite_values import finite_or_none
 from .metrics_log import MetricsLog
 from .set_aside import set_aside
 

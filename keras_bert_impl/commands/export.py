@@ -8,6 +8,7 @@ from jsonargparse import ArgumentParser, Namespace
 from keras_bert_impl.commands.say import say
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.quiet import import_tensorflow
+from keras_bert_impl.serving.tflite.checked_arguments import FORMS, check_arguments, check_installed
 from keras_bert_impl.training.configs.columns import COLUMN_SETTINGS, column_field
 
 _OF_SERVING = ("tokenizer_ops", "attention", "deploy", "model_name")
@@ -41,7 +42,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def _add_tflite_options(parser: ArgumentParser) -> None:
-    forms = typing.Literal["none", "float16", "dynamic", "int8", "weights-int8", "weights-int4"]
+    forms = typing.Literal[FORMS]  # type: ignore[valid-type]
     parser.add_argument("--quantize", type=forms, help="TFLite: form of the weights (dynamic)")
     parser.add_argument(
         "--length", type=str, help="TFLite: ids of a row, or dynamic for any number up to the model's positions (128)"
@@ -114,8 +115,6 @@ def _export_tflite(options: Namespace) -> None:
     length = options.length
     if length is not None and length.isascii() and length.isdigit():
         length = int(length)
-    from keras_bert_impl.serving.tflite.checked_arguments import check_arguments, check_installed
-
     quantize = options.quantize or "dynamic"
     max_drop = 1.0 if options.max_drop is None else options.max_drop
     check_installed()

@@ -10,6 +10,8 @@ from keras_bert_impl.tasks.mask_answers import MaskAnswers, MaskRow
 from keras_bert_impl.tasks.rows import text_row
 from keras_bert_impl.tasks.vector_answers import VectorAnswers
 
+from .replaced_outputs import replaced_outputs
+
 Asked = tuple[Any, ...]
 """What is asked about at once: a text or its words; a text and its pair; a question and its context."""
 
@@ -59,10 +61,10 @@ def agreement(before: Any, after: Any, texts: Sequence[Asked]) -> Agreement:
     """
     if isinstance(after, MaskAnswers):
         return _of_masks(before, after, texts)
-    recorded = _Recorded(after)
-    given_before, given_after = ask(before, texts), recorded.ask(texts)
-    scores = [_flat(one) for one in before.outputs(recorded.rows)]
-    largest, mean, scale = _difference(scores, list(map(_flat, recorded.outputs)), isinstance(after, VectorAnswers))
+    given_before = ask(before, texts)
+    given_after, rows, outputs = _recorded(after, texts)
+    ours, theirs = ([_flat(one) for one in of] for of in (before.outputs(rows), outputs))
+    largest, mean, scale = _difference(ours, theirs, isinstance(after, VectorAnswers))
     pairs = list(zip(texts, given_before, given_after, strict=True))
     compare = _vectors if isinstance(after, VectorAnswers) else _KINDS[after.settings.task]
     share, answers, meaning, other = compare(given_before, given_after)
@@ -86,31 +88,20 @@ def ask(answers: Any, texts: Sequence[Asked]) -> list[Any]:
     return answers.embed(*columns) if isinstance(answers, VectorAnswers) else answers(*columns)
 
 
-class _Recorded:
-    """Keeps the rows that are made of texts, and what the model gives for them."""
+def _recorded(answers: Any, texts: Sequence[Asked]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Returns the answers to texts, the rows that were made of these, and what the model gave for the rows."""
+    original = answers.outputs
+    made: list[Any] = []
+    gave: list[Any] = []
 
-    def __init__(self, answers: Any) -> None:
-        self._answers = answers
-        self.rows: list[Any] = []
-        self.outputs: list[Any] = []
+    def outputs(rows: Sequence[Any], *arguments: Any, **options: Any) -> list[Any]:
+        given = original(rows, *arguments, **options)
+        made.extend(rows)
+        gave.extend(given)
+        return given
 
-    def ask(self, texts: Sequence[Asked]) -> list[Any]:
-        answers, original = self._answers, self._answers.outputs
-        before = vars(answers).get("outputs")
-
-        def outputs(rows: Sequence[Any], *arguments: Any, **options: Any) -> list[Any]:
-            given = original(rows, *arguments, **options)
-            self.rows += rows
-            self.outputs += given
-            return given
-
-        answers.outputs = outputs
-        try:
-            return ask(answers, texts)
-        finally:
-            del answers.outputs
-            if before is not None:
-                answers.outputs = before
+    with replaced_outputs(answers, outputs):
+        return ask(answers, texts), made, gave
 
 
 _Compared = tuple[float, int, str, list[int]]

@@ -14,7 +14,7 @@ from keras_bert_impl.errors import InputError
 
 from ..description import write_json
 from ..fill_mask import FillMask
-from ..kinds import FILL_MASK, Kind, kind_of
+from ..kinds import Kind, kind_of
 from ..loaded_model import LoadedModel, checked_directory
 from ..proof.example_texts import PAIRS, QUESTIONS, SINGLE_TEXTS
 from .agreement import Asked
@@ -147,7 +147,7 @@ def _places(target_dir: str | os.PathLike[str]) -> tuple[Path, Path]:
 def _asked_and_loaded(kind: Kind, model_dir: str | os.PathLike[str]) -> tuple[Any, LoadedModel]:
     """Returns what asks the Keras model, and what is known of it; the weights are read once."""
     directory = checked_directory(model_dir)
-    if kind is FILL_MASK or kind.task is None:
+    if kind.task is None:
         fill_mask = FillMask(directory)
         return fill_mask, fill_mask.loaded
     task = kind.task(directory)

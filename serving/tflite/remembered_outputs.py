@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .replaced_outputs import replaced_outputs
+
 
 @contextlib.contextmanager
 def remembered_outputs(answers: Any) -> Iterator[None]:
@@ -27,11 +29,8 @@ def remembered_outputs(answers: Any) -> Iterator[None]:
         known.update(zip(new, original(list(new.values()), batch_size, on_progress), strict=True))
         return [known[key] for key in keys]
 
-    answers.outputs = outputs
-    try:
+    with replaced_outputs(answers, outputs):
         yield
-    finally:
-        del answers.outputs
 
 
 def _key(row: Any) -> tuple[bytes, bytes]:

@@ -1,9 +1,10 @@
 """What a TFLite file is and what it cost: for programs, for people, and as the reason to refuse it."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
+
+from keras_bert_impl.finite_values import finite_or_none
 
 from .agreement import Agreement
 from .measure_tflite import Measured
@@ -104,7 +105,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain JSON values."""
-        return _finite(
+        return finite_or_none(
             {
                 "kind": self.kind,
                 "compared_on": self.compared_on,
@@ -193,15 +194,6 @@ class Report:
             ["custom operators", "", *(f"{sum(variant.operators.custom.values()):,}" for variant in variants)],
         ]
         return rows
-
-
-def _finite(value: Any) -> Any:
-    """Returns JSON values with None for numbers that are not finite, which JSON has not."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _name(form: str) -> str:

@@ -57,7 +57,7 @@ class TFLiteModel:
     def __init__(self, path: str | os.PathLike[str], threads: int = 1, custom_ops: Sequence[Any] = ()) -> None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise InputError(f"`threads` must be a positive whole number. Received: threads={threads!r}")
-        check_litert("A TFLite file")
+        check_extra("A TFLite file", "tflite", [_PACKAGE])
         self.path = os.fspath(path)
         self.contents: Contents = read(path)
         self._runners = self._opened(threads, custom_ops)
@@ -160,11 +160,6 @@ class TFLiteModel:
                 raise InputError(
                     f"`{name}` must be at least 0 and less than {size}. Received: from {array.min()} to {array.max()}"
                 )
-
-
-def check_litert(what: str) -> None:
-    """Raises `InputError` if the interpreter is not installed; `what` begins its sentence."""
-    check_extra(what, "tflite", (_PACKAGE,))
 
 
 def _specs(details: Mapping[str, Any]) -> dict[str, TensorSpec]:

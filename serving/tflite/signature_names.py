@@ -11,7 +11,7 @@ MEANINGS = {
     "the padding id up to the length",
     "segment_ids": "0 for the first text and padding, 1 for the second",
     "padding_mask": "1 for ids of the text, 0 for padding",
-    "mask_positions": "places of the mask tokens in the row, filled up with 0",
+    "mask_positions": "places of the mask tokens in the row",
     "logits": "scores of the labels, in their order; of a model for tagging those of each token",
     "probabilities": "probabilities of the labels, in their order",
     "value": "the number",

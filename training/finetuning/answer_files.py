@@ -14,10 +14,10 @@ import numpy as np
 
 from keras_bert_impl.atomic import atomic_file
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.finite_values import finite_or_none
 
 from ..configs.predict import STANDARD_STREAM
 from ..corpus.wording import counted
-from ..finite_values import finite_or_none
 
 SUFFIXES = {
     ".jsonl": "jsonl",

@@ -22,6 +22,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.finite_values import finite_or_none
 from keras_bert_impl.models.pretrained_model import PretrainedModel
 from keras_bert_impl.progress import progress_bar
 from keras_bert_impl.tasks.task_model import check_finite_weights
@@ -31,7 +32,6 @@ from ..checkpoint_manifest import DamagedError
 from ..checkpointing import Checkpoints
 from ..configs import FinetuneConfig
 from ..corpus.wording import counted
-from ..finite_values import finite_or_none
 from ..set_aside import set_aside
 from ..stopping import Stopping
 from .batches import BatchPlan, RowBatches, training_batches

@@ -20,7 +20,7 @@ from ..corpus.wording import counted
 from .answer_files import AnswerFile, JsonLines, Table, VectorArray, WordLines, opened_output, output_format
 from .answers import is_finite, not_finite_note, rounded
 from .askers import EMBED, Asker, asker_of, open_asker, task_of, trained_on_pairs
-from .data import InputRows, stream_questions, stream_text_rows, stream_words
+from .data import InputRows, stream_examples
 from .data.tables import one_file
 from .output_places import check_output_places
 from .row_chunks import arriving_chunks, full_chunks
@@ -72,7 +72,7 @@ def predict(config: PredictConfig, say: Say = lambda line: None, *, answers: Ask
     if config.input == STANDARD_STREAM and sys.stdin is not None and sys.stdin.isatty():
         say("Rows are read from standard input; Ctrl-D ends them.")
     with opened_output(config.output, binary=form == "npy") as file:
-        rows = _rows(config, task, pair, say)
+        rows = stream_examples(config.input, config, task=task, pair=pair, say=say)
         asker = open_asker(config, task) if answers is None else asker_of(config, task, answers)
         writer = _writer(form, file, asker, config)
         predicted = _answered(rows, asker, writer, config)
@@ -118,14 +118,6 @@ def _check(config: PredictConfig, task: str, form: str) -> None:
             "`output_format` must be jsonl, conll or tsv (a word and its tag on a line) for tagging. Received: csv"
         )
     check_output_places({"output": config.output}, [config.input], config.model)
-
-
-def _rows(config: PredictConfig, task: str, pair: bool | None, say: Say) -> InputRows[Any]:
-    if task == "tagging":
-        return stream_words(config.input, config, argument="input", say=say)
-    if task == "qa":
-        return stream_questions(config.input, config, argument="input", say=say)
-    return stream_text_rows(config.input, config, argument="input", pair=pair, say=say)
 
 
 def _writer(form: str, file: IO[Any], asker: Asker, config: PredictConfig) -> AnswerFile:

@@ -1,6 +1,6 @@
 """Texts by which another form of a model is judged: labelled ones with their score, and ones without labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras_bert_impl.tasks.examples import Question, TaggedSentence, TextExample
@@ -9,7 +9,7 @@ from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from ..configs import FinetuneConfig, PredictConfig
 from ..configs.finetune import METRICS
-from .data import stream_questions, stream_text_rows, stream_words
+from .data import stream_examples
 from .tasks import task_class
 
 Say = Callable[[str], None]
@@ -58,7 +58,7 @@ def read_scored(
     metric = METRICS[settings.task][0]
 
     def score(answers: Any) -> float:
-        value = _evaluate(answers, examples, settings.task).metrics[metric]
+        value = task.measure(answers, examples).metrics[metric]
         return 0.0 if value is None else float(value) * _POINTS.get(settings.task, 100.0)
 
     return ScoredExamples([asked(example) for example in examples], metric, score)
@@ -81,14 +81,8 @@ def read_texts(
     """
     of_texts = {name: value for name, value in columns.items() if name != "label_column"}
     config = PredictConfig(model="model", input=file, **of_texts)
-    rows: Any
-    if settings is not None and settings.task == "tagging":
-        rows = stream_words(file, config, argument=argument, say=say)
-    elif settings is not None and settings.task == "qa":
-        rows = stream_questions(file, config, argument=argument, say=say)
-    else:
-        pair = False if settings is None else settings.pair
-        rows = stream_text_rows(file, config, argument=argument, pair=pair, say=say)
+    task, pair = (None, False) if settings is None else (settings.task, settings.pair)
+    rows = stream_examples(file, config, task=task, pair=pair, argument=argument, say=say)
     return [asked(row.example) for row in rows]
 
 
@@ -99,17 +93,3 @@ def asked(example: TextExample | TaggedSentence | Question) -> Asked:
     if isinstance(example, Question):
         return example.question, example.context
     return (example.text,) if example.text_pair is None else (example.text, example.text_pair)
-
-
-def _evaluate(answers: Any, examples: Sequence[Any], task: str) -> Any:
-    if task == "tagging":
-        from .tasks.tag_evaluation import evaluate_tags
-
-        return evaluate_tags(answers, examples)
-    if task == "qa":
-        from .tasks.answer_evaluation import evaluate_questions
-
-        return evaluate_questions(answers, examples)
-    from .tasks.text_evaluation import evaluate_texts
-
-    return evaluate_texts(answers, examples)

@@ -119,6 +119,10 @@ class FinetuningTask(abc.ABC, Generic[Example]):
     def evaluate(self, model: PretrainedModel, examples: Sequence[Example]) -> Evaluation:
         """Lets the model answer and compares."""
 
+    @abc.abstractmethod
+    def measure(self, answers: Any, examples: Sequence[Example]) -> Evaluation:
+        """Compares the answers of a class of `keras_bert_impl.tasks`, or of what answers as it does."""
+
     def finish(self, model: PretrainedModel, dev: Sequence[Example]) -> None:
         """Completes `settings` by what is chosen on the dev examples, such as qa's null threshold."""
 

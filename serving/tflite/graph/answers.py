@@ -12,9 +12,6 @@ from .layers import activation, dense, layer_norm, pooled, reshape
 ANSWER = "answer"
 """Stands before the names of what comes after the encoder."""
 
-_INT64 = 4
-_INT32 = 2
-
 
 def answers(graph: Graph, kind: Kind, loaded: LoadedModel, inputs: dict[str, Value]) -> dict[str, Value]:
     """Adds a model and its answers.
@@ -48,9 +45,7 @@ def _fill_mask(graph: Graph, loaded: LoadedModel, encoded: Encoded, token_ids: V
     mask_token = graph.constant(loaded.tokenizer.mask_token_id, "int32")
     is_mask = graph.add("EQUAL", reshape(graph, token_ids, (length,)), mask_token, shape=(length,), dtype="bool")
     found = graph.add("WHERE", is_mask, shape=(None, 1), dtype="int64")
-    places = graph.add(
-        "CAST", reshape(graph, found, (None,)), shape=(None,), dtype="int32", inDataType=_INT64, outDataType=_INT32
-    )
+    places = graph.cast(reshape(graph, found, (None,)), "int32")
     x = graph.add("GATHER", encoded.vectors, places, shape=(None, hidden_size), axis=0)
     x = layer_norm(graph, head.layer_norm, activation(graph, head.activation, dense(graph, head.dense, x)))
     table, bias = graph.weight(head.token_embedding.table), graph.weight(head.bias)

@@ -60,16 +60,11 @@ def _padding(graph: Graph, mask: Value, positions: Value) -> tuple[Value, Value]
     """Where there are tokens, `(length, 1)`, and what is added to the scores of all queries, `(1, 1, length)`."""
     length = mask.shape[0]
     is_first = graph.add("EQUAL", positions, graph.constant(0, "int32"), shape=(length,), dtype="bool")
-    of_first, of_mask = (_to_float(graph, value) for value in (is_first, mask))
+    of_first, of_mask = (graph.cast(value, "float32") for value in (is_first, mask))
     is_read = graph.add("MAXIMUM", of_first, of_mask, shape=(length,))
     absent = graph.add("SUB", is_read, graph.constant(1.0), shape=(length,))
     bias = graph.add("MUL", absent, graph.constant(-_MASKED), shape=(length,))
     return reshape(graph, is_read, (length, 1)), reshape(graph, bias, (1, 1, length))
-
-
-def _to_float(graph: Graph, value: Value) -> Value:
-    types = {"bool": 6, "int32": 2}  # The schema's numbers, which the operator's options repeat.
-    return graph.add("CAST", value, shape=value.shape, dtype="float32", inDataType=types[value.dtype], outDataType=0)
 
 
 def _embedded(graph: Graph, layer: Any, tokens: Value, segments: Value, positions: Value) -> Value:

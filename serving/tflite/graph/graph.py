@@ -97,6 +97,11 @@ class Graph:
         self._operators.append(added)
         return output
 
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Adds the same values in another dtype."""
+        types = {"inDataType": _TYPES[value.dtype], "outDataType": _TYPES[dtype]}
+        return self.add("CAST", value, shape=value.shape, dtype=dtype, **types)
+
     def weight(self, variable: keras.Variable) -> Value:
         """Adds a variable's values as float32, once however often it is used."""
         return self._weight(variable, "as it is", lambda values: values)

@@ -191,7 +191,7 @@ def test_weights_beyond_what_a_file_can_hold_are_refused(monkeypatch, loaded):
         convert(*loaded["tagging"], length=8)
 
 
-def test_nothing_is_left_to_know_when_one_operator_takes_a_bool(loaded):
+def test_an_operator_may_give_another_dtype_than_it_takes():
     graph = Graph()
     value = graph.input("ids", (1, 4), "int32")
     is_two = graph.add("EQUAL", value, graph.constant(2, "int32"), shape=(1, 4), dtype="bool")

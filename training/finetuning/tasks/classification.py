@@ -116,7 +116,11 @@ class TextTask(FinetuningTask[TextExample]):
         if self._answers is None or self._answers.model is not model:
             # Kept, since it compiles the model.
             self._answers = TextClassification(model=model, tokenizer=self.tokenizer, settings=self.settings)
-        return evaluate_texts(self._answers, examples, batch_size=self.config.batch_size)
+        return self.measure(self._answers, examples)
+
+    def measure(self, answers: Any, examples: Sequence[TextExample]) -> Evaluation:
+        """Compares answers to texts."""
+        return evaluate_texts(answers, examples, batch_size=self.config.batch_size)
 
     @abc.abstractmethod
     def _find_labels(self, train: Sequence[TextExample], dev: Sequence[TextExample]) -> tuple[str, ...]:

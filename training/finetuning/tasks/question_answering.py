@@ -142,8 +142,14 @@ class QuestionAnsweringTask(FinetuningTask[Question]):
         "no answer" may score best, or worst, everywhere, and all models would look alike.
         """
         choose_by = self.config.main_metric if self.settings is self._without_threshold else None
+        return self.measure(self._asked(model), examples, choose_threshold_by=choose_by)
+
+    def measure(
+        self, answers: Any, examples: Sequence[Question], *, choose_threshold_by: str | None = None
+    ) -> Evaluation:
+        """Compares answers to questions; `choose_threshold_by` as for `evaluate_questions`."""
         return evaluate_questions(
-            self._asked(model), examples, batch_size=self.config.batch_size, choose_threshold_by=choose_by
+            answers, examples, batch_size=self.config.batch_size, choose_threshold_by=choose_threshold_by
         )
 
     def finish(self, model: Any, dev: Sequence[Question]) -> None:

@@ -135,7 +135,11 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
         if self._tagging is None or self._tagging.model is not model:
             # Kept, since it compiles the model.
             self._tagging = WordTagging(model=model, tokenizer=self.tokenizer, settings=self.settings)
-        return evaluate_tags(self._tagging, examples, batch_size=self.config.batch_size)
+        return self.measure(self._tagging, examples)
+
+    def measure(self, answers: Any, examples: Sequence[TaggedSentence]) -> Evaluation:
+        """Compares tags of words."""
+        return evaluate_tags(answers, examples, batch_size=self.config.batch_size)
 
     def _found_settings(self) -> TaskSettings:
         length = self._row_length(_USUAL_LENGTH)
