@@ -38,7 +38,7 @@ CASES = {
     ),
     "qa": (
         lambda config: BertQuestionAnswerer(config, seed=3),
-        {},
+        {"max_question_length": 16},
         QuestionAnswering,
         "dev.jsonl",
         "".join(json.dumps(question) + "\n" for question in QUESTIONS),
