@@ -386,6 +386,9 @@ def test_tensorflow_text_and_attention_are_proved_and_named(name, tokenizer, tmp
     example = description["signatures"]["attention"]["example"]
     tokens = example["answer_in_part"]["outputs"]["tokens"][0]
     assert (tokens[0], tokens[-1]) == (tokenizer.cls_token, tokenizer.sep_token)
+    with LocalServer(version.parent) as server:
+        example = description["signatures"]["serving_default"]["example"]
+        assert_alike(httpx.post(f"{server.url}:predict", json=example["request"]).json(), example["answer"])
 
 
 def test_only_two_sets_of_operations_can_be_asked_for(tokenizer, tmp_path):

@@ -18,6 +18,7 @@ from tensorflow.python.framework.ops import dismantle_graph
 
 from ..request_error import RequestError
 from .load_error import LoadError
+from .operations import register_operations
 from .signature import Signature, TensorInfo
 
 
@@ -44,8 +45,12 @@ class Servable:
         options = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(allow_growth=True))
         self._session = tf.compat.v1.Session(graph=self._graph, config=options)
         try:
+            register_operations(directory)
             with self._graph.as_default(), _no_deprecation_notes():
                 meta_graph = tf.compat.v1.saved_model.load(self._session, ["serve"], os.fspath(directory))
+        except LoadError:
+            self.close()
+            raise
         except Exception as error:  # whatever a damaged file may bring about
             self.close()
             raise _load_error(directory, error) from error
