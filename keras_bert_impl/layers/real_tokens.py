@@ -84,8 +84,11 @@ class RealPredictions(keras.layers.Layer):
         self.built = True
 
     def call(self, mask_positions, mask_weights, numbers):
-        token_numbers = ops.take_along_axis(numbers, ops.cast(mask_positions, "int32"), axis=1)
-        return ops.take(ops.reshape(token_numbers, (-1,)), real_slots(mask_weights), axis=0)
+        # Not by `ops.take_along_axis`, which fails on a batch of nothing.
+        rows, columns = ops.shape(numbers)
+        row_starts = ops.expand_dims(ops.arange(rows, dtype="int32") * columns, 1)
+        places = ops.reshape(ops.cast(mask_positions, "int32") + row_starts, (-1,))
+        return ops.take(ops.reshape(numbers, (-1,)), ops.take(places, real_slots(mask_weights), axis=0), axis=0)
 
     def compute_output_spec(self, mask_positions, mask_weights, numbers):
         return keras.KerasTensor((None,), "int32")

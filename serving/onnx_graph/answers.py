@@ -30,10 +30,8 @@ def answers(graph: Graph, kind: Kind, loaded: LoadedModel) -> dict[str, Tensor]:
 
 def _embedding(graph: Graph, loaded: LoadedModel, encoded: Encoded) -> dict[str, Tensor]:
     outputs = _of_encoder(graph, loaded, encoded)
-    is_token = graph.add("Unsqueeze", graph.add("Not", encoded.is_padding), graph.ints(2))
-    of_tokens = graph.add("Mul", encoded.vectors, graph.add("Cast", is_token, to=TensorProto.FLOAT))
     # Its length is made 1, so the sum does as well as the mean.
-    sums = graph.add("ReduceSum", of_tokens, graph.ints(1), keepdims=0)
+    sums = graph.add("ReduceSum", outputs["sequence_output"].value, graph.ints(1), keepdims=0)
     squares = graph.add("ReduceSum", graph.add("Mul", sums, sums), graph.ints(1), keepdims=1)
     length = graph.add("Sqrt", graph.add("Max", squares, graph.number(1e-12)))
     vector = graph.add("Div", sums, length)
@@ -136,7 +134,7 @@ def _of_encoder(graph: Graph, loaded: LoadedModel, encoded: Encoded) -> dict[str
 
 def _at_tokens(graph: Graph, values: str, encoded: Encoded) -> str:
     """Values of every position, `(batch, sequence, size)`, with 0 at padding."""
-    return graph.add("Mul", values, encoded.is_read)
+    return graph.add("Mul", values, encoded.is_token)
 
 
 def _labels(graph: Graph, loaded: LoadedModel, rows: str) -> Tensor:

@@ -16,13 +16,11 @@ class Encoded(NamedTuple):
 
     Attributes:
         vectors: float32, `(batch, sequence, hidden_size)`; of no use at padding.
-        is_padding: bool, `(batch, sequence)`.
-        is_read: float32, `(batch, sequence, 1)`; 1 where there is a token, and at the first position, else 0.
+        is_token: float32, `(batch, sequence, 1)`; 1 where there is a token, else 0.
     """
 
     vectors: str
-    is_padding: str
-    is_read: str
+    is_token: str
 
 
 def encode(graph: Graph, encoder: Any, token_ids: str, segment_ids: str, pad_token_id: int) -> Encoded:
@@ -44,12 +42,12 @@ def encode(graph: Graph, encoder: Any, token_ids: str, segment_ids: str, pad_tok
         of_scores = graph.add("Unsqueeze", of_scores, graph.ints(2))
         of_scores = graph.add("Cast", of_scores, to=TensorProto.FLOAT)
         bias = graph.add("Mul", graph.add("Sub", graph.number(1.0), of_scores), graph.number(-1e9))
-        of_vectors = graph.add("Unsqueeze", is_read, graph.ints(2))
-        of_vectors = graph.add("Cast", of_vectors, to=TensorProto.FLOAT)
+        is_token = graph.add("Unsqueeze", graph.add("Not", is_padding), graph.ints(2))
+        is_token = graph.add("Cast", is_token, to=TensorProto.FLOAT)
     for i, block in enumerate(encoder.blocks):
         with graph.part(f"block_{i}"):
             x = _block(graph, block, x, bias)
-    return Encoded(x, is_padding, of_vectors)
+    return Encoded(x, is_token)
 
 
 def columns(graph: Graph, token_ids: str) -> str:

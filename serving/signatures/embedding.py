@@ -40,10 +40,9 @@ class EmbeddingSignatures(Signatures):
 
     def _vectors(self, inputs: dict[str, tf.Tensor]) -> Outputs:
         encoded = self._unpadded(inputs, training=False)
-        vectors = tf.cast(encoded["sequence_output"], tf.float32)
-        is_token = tf.cast(inputs["padding_mask"], tf.float32)[:, :, None]
+        vectors = self.at_tokens(encoded["sequence_output"], inputs)
         # Its length is made 1, so the sum does as well as the mean.
-        sums = tf.reduce_sum(vectors * is_token, axis=1)
+        sums = tf.reduce_sum(vectors, axis=1)
         outputs = {"sentence_embedding": tf.math.l2_normalize(sums, axis=-1), "sequence_output": vectors}
         if self._model.pooler is not None and "pooler" not in self._fresh_parts:
             outputs["pooled_output"] = tf.cast(encoded["pooled_output"], tf.float32)

@@ -91,7 +91,9 @@ class QuestionAnsweringSignatures(Signatures):
             A dict:
                 start_logits, end_logits: float32, `(batch, seq_len)`; 0 at padding.
         """
-        return self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
+        inputs = self.model_inputs(token_ids, segment_ids)
+        logits = self._unpadded(inputs, training=False)
+        return {name: self.at_tokens(values, inputs) for name, values in logits.items()}
 
     def rows_of_texts(self, *texts: tf.Tensor) -> Rows:
         """Returns the rows that `answer_texts` reads."""

@@ -165,6 +165,19 @@ class Signatures(abc.ABC):
         padding_mask = tf.cast(token_ids != self._special.pad_token_id, tf.int32)
         return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
 
+    def at_tokens(self, values: tf.Tensor, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns what was computed for each position, float32, with 0 at padding.
+
+        Args:
+            values: `(batch, seq_len, …)`.
+            inputs: the model's, for these positions.
+        """
+        # Of a row of padding alone the model reads the first position.
+        is_token = inputs["padding_mask"] != 0
+        for axis in range(2, values.shape.rank):
+            is_token = tf.expand_dims(is_token, axis)
+        return tf.where(is_token, tf.cast(values, tf.float32), 0.0)
+
     def _rows_of_pairs(self, first: tf.RaggedTensor, second: tf.RaggedTensor) -> Rows:
         """The longer text of a pair gives up its last pieces first."""
         room = self._max_length - 3

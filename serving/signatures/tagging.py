@@ -67,7 +67,8 @@ class TaggingSignatures(Signatures):
                 labels: string, `(batch, labels)`; the names, the same in every row.
                 logits: float32, `(batch, seq_len, labels)`; 0 at padding.
         """
-        logits = self._unpadded(self.model_inputs(token_ids, segment_ids), training=False)
+        inputs = self.model_inputs(token_ids, segment_ids)
+        logits = self.at_tokens(self._unpadded(inputs, training=False), inputs)
         return {"labels": every_row(self._model.labels, logits), "logits": logits}
 
     def rows_of_texts(self, *texts: tf.Tensor) -> Rows:

@@ -22,6 +22,7 @@ from keras_bert_impl.serving.proof.clean_process import ExportError
 from keras_bert_impl.serving.proof.fill_mask import FillMaskComparison
 from keras_bert_impl.serving.proof.prove import prove
 from keras_bert_impl.serving.saved_model import export_saved_model
+from keras_bert_impl.serving.signatures import fill_mask
 from keras_bert_impl.serving.signatures.fill_mask import FillMaskSignatures
 from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 
@@ -156,6 +157,9 @@ def answers(export, expected, tmp_path_factory):
     requests |= {
         f"token_ids/{case}": {"token_ids": value, "segment_ids": np.zeros_like(value)} for case, value in ids.items()
     }
+    nothing = np.zeros((0, 0), "int32")
+    requests["serving_default/nothing"] = {"text": np.array([], "S1")}
+    requests["token_ids/nothing"] = {"token_ids": nothing, "segment_ids": nothing}
     requests["token_ids/pairs"] = {name: filled_up(rows) for name, rows in PAIRS.items()}
     return run_export(export / "1", requests, tmp_path_factory.mktemp("answers"))
 
@@ -175,7 +179,7 @@ def each_answer(answers, signature):
     """Number of the text and its part of the answer, for every text of every request."""
     for key, answer in answers.items():
         name, _, case = key.partition("/")
-        if name == signature and case != "pairs":
+        if name == signature and case not in ("pairs", "nothing"):
             texts = {"all": range(len(TEXTS)), "no_mask": [2, 3]}.get(case) or [int(case)]
             for position, i in enumerate(texts):
                 yield i, {output: value[position] for output, value in answer.items()}
@@ -243,6 +247,12 @@ def test_a_batch_without_any_mask_is_answered(answers):
     assert answer["mask_positions"].shape == (2, 0)
 
 
+def test_a_batch_of_nothing_has_empty_answers(answers):
+    for signature in ("serving_default", "token_ids"):
+        answer = answers[f"{signature}/nothing"]
+        assert answer and {len(values) for values in answer.values()} == {0}
+
+
 def test_only_core_operations_are_in_the_graph(answers):
     assert answers["ops"]["unknown"].tolist() == []
     ops = set(answers["ops"]["core"].tolist())
@@ -259,6 +269,39 @@ def test_the_length_can_be_set_below_the_models(small_run, small_tokenizer):
     assert answer["truncated"].numpy().tolist() == truncated
     assert True in truncated and False in truncated
     assert answer["top_token_ids"].shape[-1] == 2
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 8])
+def test_masks_scored_in_parts_have_the_same_answers(small_run, small_tokenizer, monkeypatch, at_once):
+    signatures = FillMaskSignatures(LoadedMaskedLM.from_path(small_run), InGraphWordPiece(small_tokenizer), top=2)
+    texts = tf.constant(TEXTS)
+    whole = signatures.answer_texts(texts)
+    assert np.sum(whole["mask_positions"] != -1) == 8
+    monkeypatch.setattr(fill_mask, "_MASKS_AT_ONCE", at_once)
+    for name, values in tf.function(signatures.answer_texts)(texts).items():
+        if values.dtype == tf.float32:
+            np.testing.assert_allclose(values, whole[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        else:
+            assert values.numpy().tolist() == whole[name].numpy().tolist()
+
+
+def test_an_answer_with_all_scores_that_no_memory_holds_is_refused(small_run, small_tokenizer, monkeypatch):
+    loaded = LoadedMaskedLM.from_path(small_run)
+    signatures = FillMaskSignatures(loaded, InGraphWordPiece(small_tokenizer), top=2)
+    monkeypatch.setattr(fill_mask, "_MOST_SCORES", 6 * loaded.model.config.vocab_size)
+    mask = small_tokenizer.mask_token_id
+    three, one = [2, mask, mask, mask, 3], [2, mask, 5, 5, 3]
+    ids = tf.constant([three, one, one])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"`token_ids` must have at most 6 masks in a batch"):
+        signatures.answer_checked_ids(ids, tf.zeros_like(ids))
+    assert signatures.answer_checked_ids(ids[:2], tf.zeros_like(ids[:2]))["mlm_logits"].shape[:2] == (2, 3)
+
+
+def test_a_row_of_padding_alone_has_vectors_of_nothing(small_run, small_tokenizer):
+    signatures = FillMaskSignatures(LoadedMaskedLM.from_path(small_run), InGraphWordPiece(small_tokenizer), top=2)
+    ids = tf.constant([[0, 0, 0], [2, 5, 3]])
+    vectors = signatures.answer_checked_ids(ids, tf.zeros_like(ids))["sequence_output"].numpy()
+    assert not vectors[0].any() and vectors[1].all(axis=-1).all()
 
 
 def test_the_version_carries_example_proof_and_checksum(export, small_run):

@@ -221,6 +221,7 @@ def test_an_export_answers_as_its_python_class(export):
     }.get(export.name, check_classification)
     check(export)
     check_empty(export)
+    check_padding(export)
     check_description(export)
     check_operations(export)
     check_server(export)
@@ -238,6 +239,19 @@ def check_empty(export):
         answer = servable.run(name, dict.fromkeys(inputs, empty))
         assert answer and all(len(values) == 0 for values in answer.values())
     servable.close()
+
+
+def check_padding(export):
+    """What is given for each position is 0 at padding, even of a row that has nothing else."""
+    servable = Servable(export.exports / "1")
+    ids = np.int32([[0, 0, 0], [2, 5, 0]])
+    answer = servable.run("token_ids", {"token_ids": ids, "segment_ids": np.zeros_like(ids)})
+    servable.close()
+    of_positions = {"sequence_output", "start_logits", "end_logits"}
+    if export.name.startswith("tagging"):
+        of_positions.add("logits")
+    for name in answer.keys() & of_positions:
+        assert not answer[name][0].any() and not answer[name][1, 2:].any() and answer[name][1, :2].any()
 
 
 def check_classification(export):

@@ -106,4 +106,4 @@ def _of_encoder(graph: Graph, loaded: LoadedModel, encoded: Encoded, of_tokens: 
 
 
 def _at_tokens(graph: Graph, values: Value, encoded: Encoded) -> Value:
-    return graph.add("MUL", values, encoded.is_read, shape=values.shape)
+    return graph.add("MUL", values, encoded.is_token, shape=values.shape)

@@ -19,11 +19,11 @@ class Encoded(NamedTuple):
 
     Attributes:
         vectors: float32, `(length, hidden_size)`, or `(1, hidden_size)` of the first token; of no use at padding.
-        is_read: float32, `(length, 1)`; 1 where there is a token, and at the first position, else 0.
+        is_token: float32, `(length, 1)`; 1 where there is a token, else 0.
     """
 
     vectors: Value
-    is_read: Value
+    is_token: Value
 
 
 def encode(
@@ -42,11 +42,11 @@ def encode(
     tokens, segments, mask = (reshape(graph, ids, (length,)) for ids in (token_ids, segment_ids, padding_mask))
     positions = _positions(graph, tokens)
     x = _embedded(graph, encoder.embeddings, tokens, segments, positions)
-    is_read, bias = _padding(graph, mask, positions)
+    is_token, bias = _padding(graph, mask, positions)
     for i, block in enumerate(encoder.blocks):
         is_last = i == len(encoder.blocks) - 1
         x = _block(graph, block, x, bias, of_first=of_first and is_last)
-    return Encoded(first_row(graph, x) if of_first else x, is_read)
+    return Encoded(first_row(graph, x) if of_first else x, is_token)
 
 
 def _positions(graph: Graph, tokens: Value) -> Value:
@@ -64,7 +64,7 @@ def _padding(graph: Graph, mask: Value, positions: Value) -> tuple[Value, Value]
     is_read = graph.add("MAXIMUM", of_first, of_mask, shape=(length,))
     absent = graph.add("SUB", is_read, graph.constant(1.0), shape=(length,))
     bias = graph.add("MUL", absent, graph.constant(-_MASKED), shape=(length,))
-    return reshape(graph, is_read, (length, 1)), reshape(graph, bias, (1, 1, length))
+    return reshape(graph, of_mask, (length, 1)), reshape(graph, bias, (1, 1, length))
 
 
 def _embedded(graph: Graph, layer: Any, tokens: Value, segments: Value, positions: Value) -> Value:

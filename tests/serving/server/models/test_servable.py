@@ -8,7 +8,6 @@ import sys
 import weakref
 
 import pytest
-
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from keras_bert_impl.serving.server.models.load_error import LoadError
@@ -35,8 +34,8 @@ def test_operations_of_tensorflow_text_are_there_in_a_process_that_has_not_impor
 def test_without_tensorflow_text_the_refusal_names_operation_and_package(small_export, tmp_path):
     version = _with_operation(small_export, tmp_path, "FastWordpieceTokenizeWithOffsets")
     assert _loaded_elsewhere(version, block="tensorflow_text") == (
-        f"The SavedModel in {str(version)!r} needs these operations: FastWordpieceTokenizeWithOffsets; tensorflow-text, "
-        "where they may be, is not installed"
+        f"The SavedModel in {str(version)!r} needs these operations: FastWordpieceTokenizeWithOffsets; "
+        "tensorflow-text, where they may be, is not installed"
     )
 
 
