@@ -93,7 +93,11 @@ class TFLiteModel:
             shapes = ", ".join(f"{name} {inputs[name].shape}" for name in ids)
             raise InputError(f"`inputs` must have one shape. Received: {shapes}")
         self._check_ids(inputs)
-        return self._runners[signature](**inputs)
+        try:
+            # Of signatures after the first, operators are looked for only now.
+            return self._runners[signature](**inputs)
+        except (RuntimeError, ValueError) as error:
+            raise self._refused(error) from error
 
     def answers(self, *, max_length: int | None = None, pooling: str | None = None) -> Any:
         """Returns what is asked texts and answers, as the class of `keras_bert_impl.tasks` for the same kind of model.
@@ -122,13 +126,17 @@ class TFLiteModel:
                 names = self._interpreter.get_signature_list()
                 return {name: self._interpreter.get_signature_runner(name) for name in names}
         except (RuntimeError, ValueError) as error:
-            what = str(error).strip().partition("\n")[0]
-            if "custom op" in what.lower():
-                raise InputError(
-                    "`custom_ops` must register the operators that the file needs beside those of TFLite; those of "
-                    f"tensorflow-text are in tensorflow_text.tflite_registrar. Received: {self.path!r}: {what}"
-                ) from error
-            raise InputError(f"`model` must be a file that LiteRT can run. Received: {self.path!r}: {what}") from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: Exception) -> InputError:
+        """Returns the error for what LiteRT says."""
+        what = str(error).strip().partition("\n")[0]
+        if "custom op" in what.lower():
+            return InputError(
+                "`custom_ops` must register the operators that the file needs beside those of TFLite; those of "
+                f"tensorflow-text are in tensorflow_text.tflite_registrar. Received: {self.path!r}: {what}"
+            )
+        return InputError(f"`model` must be a file that LiteRT can run. Received: {self.path!r}: {what}")
 
     def _check_graph(self) -> None:
         """Refuses notes that another graph was meant by."""

@@ -4,23 +4,25 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import flatbuffers
 import keras
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
 
 from keras_bert_impl.errors import InputError
 
-_FILE_IDENTIFIER = b"TFL3"
+from .packing import packed
+
 _SCHEMA_VERSION = 3
-_ALIGNMENT = 16
 _MOST_BYTES = 2**31 - 2**20
 _LAST_DEPRECATED_CODE = 127
 _TYPES = {
     "float32": schema.TensorType.FLOAT32,
     "int32": schema.TensorType.INT32,
     "int64": schema.TensorType.INT64,
+    "uint8": schema.TensorType.UINT8,
     "bool": schema.TensorType.BOOL,
+    "string": schema.TensorType.STRING,
 }
 
 
@@ -39,7 +41,7 @@ class Value(NamedTuple):
 
 
 class Graph:
-    """Operators in the order in which they are added, with the weights that they use. All operators are built in."""
+    """Operators in the order in which they are added, with the weights that they use."""
 
     def __init__(self) -> None:
         self._tensors: list[Any] = []
@@ -74,7 +76,7 @@ class Graph:
         """Adds an operator.
 
         Args:
-            operator: its name in the schema, such as `"FULLY_CONNECTED"`.
+            operator: the name of a built-in one in the schema, such as `"FULLY_CONNECTED"`.
             inputs: what it takes.
             shape: of its output.
             dtype: of its output; that of its first input when not given.
@@ -83,24 +85,34 @@ class Graph:
         Returns:
             Its output.
         """
-        output = self._tensor(f"{self._part}{operator.lower()}_{len(self._operators)}", shape, dtype or inputs[0].dtype)
-        added = schema.OperatorT()
-        added.opcodeIndex = self._codes.setdefault(operator, len(self._codes))
-        added.inputs = [value.number for value in inputs]
-        added.outputs = [output.number]
+        added, [output] = self._operator(operator, inputs, [(shape, dtype or inputs[0].dtype)])
         name = _OPTIONS.get(operator)
         if name is not None:
             added.builtinOptionsType = getattr(schema.BuiltinOptions, name)
             added.builtinOptions = getattr(schema, f"{name}T")()
             for key, value in options.items():
                 setattr(added.builtinOptions, key, value)
-        self._operators.append(added)
         return output
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Adds the same values in another dtype."""
         types = {"inDataType": _TYPES[value.dtype], "outDataType": _TYPES[dtype]}
         return self.add("CAST", value, shape=value.shape, dtype=dtype, **types)
+
+    def custom(
+        self, operator: str, *inputs: Value, outputs: Sequence[tuple[Sequence[int | None], str]], **options: Any
+    ) -> list[Value]:
+        """Adds an operator that an app must register; returns its outputs.
+
+        Args:
+            operator: its name.
+            inputs: what it takes.
+            outputs: shape and dtype of each.
+            **options: its attributes.
+        """
+        added, values = self._operator(operator, inputs, outputs)
+        added.customOptions = np.frombuffer(flexbuffers.Dumps(options), np.uint8)
+        return values
 
     def weight(self, variable: keras.Variable) -> Value:
         """Adds a variable's values as float32, once however often it is used."""
@@ -124,6 +136,19 @@ class Graph:
         if key not in self._stored:
             self._stored[key] = self._store(np.array(value, dtype), f"constant_{len(self._stored)}")
         return self._stored[key]
+
+    def stored(self, array: np.ndarray, name: str) -> Value:
+        """Adds an array that is no weight."""
+        return self._store(array, name)
+
+    def text(self, content: bytes, name: str) -> Value:
+        """Adds one string."""
+        # How many there are, where each begins and the last one ends, and the bytes.
+        places = np.array([1, 12, 12 + len(content)], "<i4").tobytes()
+        value = self._store(np.frombuffer(places + content, np.uint8), name)
+        tensor = self._tensors[value.number]
+        tensor.type, tensor.shape = _TYPES["string"], []
+        return Value(value.number, (), "string")
 
     def file(self, signature: str, outputs: Mapping[str, Value], description: str) -> bytes:
         """Returns what the outputs need as a TFLite file of one signature.
@@ -149,9 +174,7 @@ class Graph:
         model.operatorCodes = [_code(name) for name in self._codes]
         model.subgraphs, model.buffers = [graph], self._buffers
         model.signatureDefs = [_signature(signature, self._inputs, outputs)]
-        builder = _Builder(size + 2**20)
-        builder.Finish(model.Pack(builder), file_identifier=_FILE_IDENTIFIER)
-        return bytes(builder.Output())
+        return packed(model)
 
     def _needed_for(self, tensors: set[int]) -> list[Any]:
         """Returns the operators that tensors come from; tools stumble over those that nothing comes from."""
@@ -161,6 +184,18 @@ class Graph:
                 needed.update(operator.inputs)
                 operators.append(operator)
         return operators[::-1]
+
+    def _operator(
+        self, operator: str, inputs: Sequence[Value], outputs: Sequence[tuple[Sequence[int | None], str]]
+    ) -> tuple[Any, list[Value]]:
+        stem = f"{self._part}{operator.lower()}_{len(self._operators)}"
+        values = [self._tensor(f"{stem}_{i}" if i else stem, shape, dtype) for i, (shape, dtype) in enumerate(outputs)]
+        added = schema.OperatorT()
+        added.opcodeIndex = self._codes.setdefault(operator, len(self._codes))
+        added.inputs = [value.number for value in inputs]
+        added.outputs = [value.number for value in values]
+        self._operators.append(added)
+        return added, values
 
     def _weight(self, variable: keras.Variable, form: str, change: Any) -> Value:
         key = id(variable), form
@@ -188,35 +223,36 @@ class Graph:
         return Value(len(self._tensors) - 1, tuple(shape), dtype)
 
 
-class _Builder(flatbuffers.Builder):
-    """Puts weights where kernels may read whole registers of them; the schema asks for it, its Python form forgets."""
-
-    def CreateNumpyVector(self, x: np.ndarray) -> int:  # noqa: N802
-        self.StartVector(x.itemsize, x.size, _ALIGNMENT)
-        self.head -= x.nbytes
-        self.Bytes[self.head : self.head + x.nbytes] = x.tobytes()
-        self.vectorNumElems = x.size
-        return self.EndVector()
-
-
 _OPTIONS = {
     "ADD": "AddOptions",
     "ARG_MAX": "ArgMaxOptions",
     "BATCH_MATMUL": "BatchMatMulOptions",
     "CAST": "CastOptions",
+    "CONCATENATION": "ConcatenationOptions",
     "CUMSUM": "CumsumOptions",
     "EQUAL": "EqualOptions",
     "FULLY_CONNECTED": "FullyConnectedOptions",
     "GATHER": "GatherOptions",
     "GELU": "GeluOptions",
+    "GREATER": "GreaterOptions",
+    "GREATER_EQUAL": "GreaterEqualOptions",
     "L2_NORMALIZATION": "L2NormOptions",
+    "LESS": "LessOptions",
+    "LOGICAL_AND": "LogicalAndOptions",
+    "LOGICAL_OR": "LogicalOrOptions",
     "MAXIMUM": "MaximumMinimumOptions",
     "MEAN": "ReducerOptions",
+    "MINIMUM": "MaximumMinimumOptions",
     "MUL": "MulOptions",
+    "PADV2": "PadV2Options",
     "RESHAPE": "ReshapeOptions",
+    "SCATTER_ND": "ScatterNdOptions",
+    "SELECT_V2": "SelectV2Options",
+    "SHAPE": "ShapeOptions",
     "SLICE": "SliceOptions",
     "SOFTMAX": "SoftmaxOptions",
     "SQUARED_DIFFERENCE": "SquaredDifferenceOptions",
+    "STRIDED_SLICE": "StridedSliceOptions",
     "SUB": "SubOptions",
     "SUM": "ReducerOptions",
     "TRANSPOSE": "TransposeOptions",
@@ -227,7 +263,9 @@ _OPTIONS = {
 
 def _code(operator: str) -> Any:
     code = schema.OperatorCodeT()
-    code.builtinCode = getattr(schema.BuiltinOperator, operator)
+    code.builtinCode = getattr(schema.BuiltinOperator, operator, schema.BuiltinOperator.CUSTOM)
+    if code.builtinCode == schema.BuiltinOperator.CUSTOM:
+        code.customCode = operator
     code.deprecatedBuiltinCode = min(code.builtinCode, _LAST_DEPRECATED_CODE)
     code.version = 1
     return code

@@ -19,6 +19,7 @@ from keras_bert_impl.serving.kinds import kind_of
 from keras_bert_impl.serving.tflite.conversion import convert
 from keras_bert_impl.serving.tflite.graph import graph as graph_module
 from keras_bert_impl.serving.tflite.graph.graph import Graph
+from keras_bert_impl.serving.tflite.graph.packing import packed
 from keras_bert_impl.serving.tflite.operators import operators
 from keras_bert_impl.tasks import TaskSettings
 
@@ -170,9 +171,7 @@ def test_inputs_are_bound_by_name_in_whatever_order_the_graph_has_them(loaded):
     written = schema.ModelT.InitFromPackedBuf(file, 0)
     for turn in range(3):
         written.subgraphs[0].inputs = np.roll(written.subgraphs[0].inputs, 1)
-        builder = graph_module._Builder(len(file))
-        builder.Finish(written.Pack(builder), file_identifier=b"TFL3")
-        given = runner(bytes(builder.Output()))(**dict(sorted(inputs.items(), reverse=turn == 1)))
+        given = runner(packed(written))(**dict(sorted(inputs.items(), reverse=turn == 1)))
         np.testing.assert_array_equal(given["logits"], usual)
 
 

@@ -1,0 +1,1 @@
+"""Texts to the ids of a row inside a TFLite graph, with tensorflow-text's operators."""
