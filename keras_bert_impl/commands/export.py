@@ -12,7 +12,7 @@ from keras_bert_impl.serving.tflite.checked_arguments import FORMS, check_argume
 from keras_bert_impl.training.configs.columns import COLUMN_SETTINGS, column_field
 
 _OF_SERVING = ("tokenizer_ops", "attention", "deploy", "model_name")
-_OF_TFLITE = ("quantize", "length", "calibration", "labelled", "max_drop", "allow_drop")
+_OF_TFLITE = ("quantize", "length", "text_in", "calibration", "labelled", "max_drop", "allow_drop")
 _OF_TEXTS = tuple(name for name in COLUMN_SETTINGS if name != "id_column")
 
 
@@ -46,6 +46,11 @@ def _add_tflite_options(parser: ArgumentParser) -> None:
     parser.add_argument("--quantize", type=forms, help="TFLite: form of the weights (dynamic)")
     parser.add_argument(
         "--length", type=str, help="TFLite: ids of a row, or dynamic for any number up to the model's positions (128)"
+    )
+    parser.add_argument(
+        "--text-in",
+        action="store_true",
+        help="TFLite: add a signature that takes text, for apps that register operators of tensorflow-text",
     )
     parser.add_argument(
         "--calibration", type=str, metavar="FILE", help="TFLite: texts such as the app will meet; int8 needs them"
@@ -118,7 +123,9 @@ def _export_tflite(options: Namespace) -> None:
     quantize = options.quantize or "dynamic"
     max_drop = 1.0 if options.max_drop is None else options.max_drop
     check_installed()
-    check_arguments(quantize, length, options.calibration is not None, max_drop)  # before TensorFlow's start
+    check_arguments(
+        quantize, length, options.calibration is not None, max_drop, options.text_in
+    )  # before TensorFlow's start
     import_tensorflow(options.verbose)
     from keras_bert_impl.serving.tflite.export_tflite import export_tflite
 
@@ -127,6 +134,7 @@ def _export_tflite(options: Namespace) -> None:
         options.target,
         quantize=quantize,
         length=length,
+        text_in=options.text_in,
         calibration=None if options.calibration is None else lambda asked: _texts(options.calibration, asked, columns),
         calibration_source=repr(options.calibration),
         labelled=None if options.labelled is None else lambda asked: _labelled(options, asked, columns),

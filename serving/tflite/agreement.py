@@ -78,7 +78,7 @@ def agreement(before: Any, after: Any, texts: Sequence[Asked]) -> Agreement:
         scale=scale,
         truncated=sum(map(_is_truncated, given_after)),
         truncated_before=sum(map(_is_truncated, given_before)),
-        examples=tuple((_short(text), _shown(a), _shown(b)) for text, a, b in (pairs[i] for i in other[:_NAMED])),
+        examples=tuple((short(text), _shown(a), _shown(b)) for text, a, b in (pairs[i] for i in other[:_NAMED])),
     )
 
 
@@ -179,7 +179,7 @@ def _of_masks(before: MaskAnswers, after: MaskAnswers, texts: Sequence[Asked]) -
         scale=scale,
         truncated=truncated,
         truncated_before=sum(mask_row(before, text)[1] for (text,) in texts),
-        examples=tuple((_short(texts[i]), names(best[i][0]), names(best[i][1])) for i in other[:_NAMED]),
+        examples=tuple((short(texts[i]), names(best[i][0]), names(best[i][1])) for i in other[:_NAMED]),
     )
 
 
@@ -227,7 +227,8 @@ def _is_truncated(answer: Any) -> bool:
     return bool(answer.truncated) if hasattr(answer, "truncated") else answer.cut_words > 0
 
 
-def _short(text: Asked) -> str:
+def short(text: Asked) -> str:
+    """Returns the beginning of what was asked, in one line."""
     shown = " / ".join(part if isinstance(part, str) else " ".join(part) for part in text if part is not None)
     return shown if len(shown) <= _SHORT else f"{shown[: _SHORT - 1]}…"
 

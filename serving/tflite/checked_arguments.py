@@ -16,11 +16,11 @@ def check_installed() -> None:
     check_extra("An export as TFLite", "tflite", ["ai_edge_litert", "ai_edge_quantizer"])
 
 
-def check_arguments(quantize: Any, length: Any, has_calibration: bool, max_drop: Any) -> None:
+def check_arguments(quantize: Any, length: Any, has_calibration: bool, max_drop: Any, text_in: Any = False) -> None:
     """Refuses what `export_tflite` cannot do.
 
     Args:
-        quantize, length, max_drop: as given.
+        quantize, length, max_drop, text_in: as given.
         has_calibration: whether there are texts to calibrate on.
 
     Raises:
@@ -36,6 +36,10 @@ def check_arguments(quantize: Any, length: Any, has_calibration: bool, max_drop:
     whole = isinstance(length, int) and not isinstance(length, bool) and length >= 3
     if length is not None and length != "dynamic" and not whole:
         raise InputError(f"`length` must be a whole number of at least 3, or 'dynamic'. Received: length={length!r}")
+    if not isinstance(text_in, bool):
+        raise InputError(f"`text_in` must be True or False. Received: text_in={text_in!r}")
+    if text_in and length == "dynamic":
+        raise InputError("`length` must be fixed for text in. Received: length='dynamic'")
     is_number = isinstance(max_drop, int | float) and not isinstance(max_drop, bool)
     if not is_number or not math.isfinite(max_drop) or max_drop < 0:
         raise InputError(f"`max_drop` must be a number of points, at least 0. Received: max_drop={max_drop!r}")

@@ -17,13 +17,14 @@ from ..fill_mask import FillMask
 from ..kinds import Kind, kind_of
 from ..loaded_model import LoadedModel, checked_directory
 from ..proof.example_texts import PAIRS, QUESTIONS, SINGLE_TEXTS
-from .agreement import Asked
+from .agreement import Asked, short
 from .checked_arguments import CALIBRATED, check_arguments, check_installed
 from .labelled_texts import LabelledTexts
 from .lost_accuracy_error import LostAccuracyError
 from .remembered_outputs import remembered_outputs
 from .report import JSON_FILE, PAGE_FILE, Report, Variant
 from .signature_names import INPUTS
+from .text_rows import TextRows, text_rows
 
 FILE, REFUSED_FILE = "model.tflite", "refused.tflite"
 USUAL_LENGTH = 128
@@ -35,6 +36,7 @@ def export_tflite(
     *,
     quantize: str = "dynamic",
     length: int | str | None = None,
+    text_in: bool = False,
     calibration: Sequence[str | Asked] | Callable[[Any], Sequence[Asked]] | None = None,
     calibration_source: str = "the calibration texts",
     labelled: LabelledTexts | Callable[[Any], LabelledTexts] | None = None,
@@ -55,6 +57,8 @@ def export_tflite(
             int8, activations in float between products), `"int8"` (both int8, but for what loses by it),
             `"weights-int8"`, `"weights-int4"`.
         length: columns of the inputs; 128, or as many as the model has positions, when not given; `"dynamic"`: free.
+        text_in: whether the file takes texts, too, by a second signature; see `text_in.with_text_in`. An app must
+            register operators of tensorflow-text for it.
         calibration: texts such as the app will meet, for `"int8"`: single texts, or tuples of what is asked together;
             or a function that returns them for what asks the Keras model.
         calibration_source: what they are, in words.
@@ -74,11 +78,14 @@ def export_tflite(
         ExportError: if the graph is wrong; nothing is put in place.
     """
     check_installed()
-    check_arguments(quantize, length, calibration is not None, max_drop)
+    check_arguments(quantize, length, calibration is not None, max_drop, text_in)
+    from .text_in import check_text_in
     from .variants import Variants  # writes files by LiteRT's schema
 
     target, refused = _places(target_dir)
     kind = kind_of(model_dir)
+    if text_in:
+        check_text_in(kind)
     # Answers are compared in float32 as the CPU computes it, so the model is read there.
     with tf.device("CPU:0"), tempfile.TemporaryDirectory() as folder:
         before, loaded = _asked_and_loaded(kind, model_dir)
@@ -92,7 +99,7 @@ def export_tflite(
             argument = "calibration" if judged is None or judged.texts else "labelled"
             raise InputError(f"`{argument}` must have one or more texts. Received: none")
         compared, compared_on = _compared(texts, calibration_source, judged, loaded)
-        making = Variants(kind, loaded, before, columns, Path(folder), say)
+        making = Variants(kind, loaded, before, columns, text_in, Path(folder), say)
         with remembered_outputs(before):
             variants = [making.float32(compared, judged)]
             calibrated = None
@@ -102,6 +109,7 @@ def export_tflite(
                     calibrated = f"{len(rows):,} rows of {calibration_source}"
                     say(f"Activations are calibrated on {calibrated}.")
                 variants.append(making.quantized(quantize, compared, judged, rows, options))
+        made = text_rows(making.path(quantize), compared) if text_in else None
         report = Report(
             kind=kind.name,
             compared_on=compared_on,
@@ -109,7 +117,8 @@ def export_tflite(
             max_drop=float(max_drop),
             allowed=allow_drop,
             calibration=calibrated,
-            notes=_notes(variants[-1], columns, own_texts=bool(texts) or judged is not None),
+            text_rows=made,
+            notes=_notes(variants[-1], columns, made, own_texts=bool(texts) or judged is not None),
         )
         is_placed = allow_drop or not report.losses
         place, name = (target, FILE) if is_placed else (refused, REFUSED_FILE)
@@ -123,7 +132,8 @@ def export_tflite(
         say(line)
     if report.losses:
         say(f"It lost {' and '.join(report.losses)}, which was allowed.")
-    say(f"Exported to {target / FILE}, which takes {', '.join(INPUTS)} by name; {PAGE_FILE} beside it is the report.")
+    inputs = ", ".join(INPUTS) + (f", or {' and '.join(loaded.text_inputs)}," if text_in else "")
+    say(f"Exported to {target / FILE}, which takes {inputs} by name; {PAGE_FILE} beside it is the report.")
     return report
 
 
@@ -196,7 +206,7 @@ def _compared(
     return filled, f"{len(filled)} built-in examples"
 
 
-def _notes(variant: Variant, columns: int | None, *, own_texts: bool) -> list[str]:
+def _notes(variant: Variant, columns: int | None, made: TextRows | None, *, own_texts: bool) -> list[str]:
     notes = []
     if not own_texts:
         notes.append(
@@ -211,5 +221,8 @@ def _notes(variant: Variant, columns: int | None, *, own_texts: bool) -> list[st
     elif found.truncated:
         notes.append(f"Longer than a row and cut off: {found.truncated:,} of {found.texts:,} texts.")
     if custom := variant.operators.custom:
-        notes.append(f"An app must register these operators: {', '.join(custom)}.")
+        notes.append(f"For text in an app must register these operators: {', '.join(custom)}.")
+    if made is not None:
+        others = f"; not {', '.join(map(short, made.examples))}" if made.examples else ""
+        notes.append(f"By text, {made.same:,} of {made.texts:,} have the ids that the tokenizer makes{others}.")
     return notes

@@ -9,6 +9,7 @@ from keras_bert_impl.finite_values import finite_or_none
 from .agreement import Agreement
 from .measure_tflite import Measured
 from .operators import Operators
+from .text_rows import TextRows
 
 JSON_FILE, PAGE_FILE = "report.json", "report.md"
 _MIB = 2**20
@@ -87,6 +88,7 @@ class Report:
         max_drop: points that may be lost.
         allowed: whether more may be lost.
         calibration: texts that activations were calibrated on, in words; None without.
+        text_rows: of a file that takes texts, what rows it makes of them.
         notes: what else there is to say, in sentences.
     """
 
@@ -96,12 +98,18 @@ class Report:
     max_drop: float
     allowed: bool
     calibration: str | None = None
+    text_rows: TextRows | None = None
     notes: Sequence[str] = ()
 
     @property
     def losses(self) -> list[str]:
         """What the exported file lost too much of."""
-        return self.variants[-1].losses(self.max_drop)
+        lost = self.variants[-1].losses(self.max_drop)
+        if self.text_rows is not None:
+            drop = 100 * (1 - self.text_rows.share)
+            if not drop <= self.max_drop:
+                lost.append(f"{points(drop)} of the rows of texts")
+        return lost
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain JSON values."""
@@ -110,6 +118,7 @@ class Report:
                 "kind": self.kind,
                 "compared_on": self.compared_on,
                 "calibration": self.calibration,
+                "text_rows": None if self.text_rows is None else self.text_rows.to_dict(),
                 "max_drop": self.max_drop,
                 "drop_allowed": self.allowed,
                 "lost_too_much": self.losses,

@@ -6,11 +6,17 @@ from ..kinds import CLASSIFICATION, EMBEDDING, Kind
 from ..loaded_model import LoadedModel
 from .graph.graph import Graph
 from .graph.joining import chain, join
-from .signature_names import SIGNATURE
+from .signature_names import SIGNATURE, TEXT_SIGNATURE
 from .text_graph.rows import rows
 
-TEXT_SIGNATURE = "text"
-"""The signature that takes texts, strings of shape `(1,)`: `text`, and `text_pair` of a model for pairs."""
+
+def check_text_in(kind: Kind) -> None:
+    """Raises `InputError` if answers of this kind need more of a text than its ids."""
+    if kind not in (CLASSIFICATION, EMBEDDING):
+        raise InputError(
+            "`model` must be one that labels texts or gives their vectors for text in; others need words, places in "
+            f"the text, or tokens that are kept whole. Received: a model for {kind.name}"
+        )
 
 
 def with_text_in(file: bytes, kind: Kind, loaded: LoadedModel, *, length: int | None) -> bytes:
@@ -38,11 +44,7 @@ def with_text_in(file: bytes, kind: Kind, loaded: LoadedModel, *, length: int | 
         InputError: if answers of this kind need more of a text than its ids, the length is free, or the vocabulary
             cannot be used so.
     """
-    if kind not in (CLASSIFICATION, EMBEDDING):
-        raise InputError(
-            "`model` must be one that labels texts or gives their vectors for text in; others need words, places in "
-            f"the text, or tokens that are kept whole. Received: a model for {kind.name}"
-        )
+    check_text_in(kind)
     if length is None:
         raise InputError("`length` must be fixed for text in. Received: length='dynamic'")
     graph = Graph()

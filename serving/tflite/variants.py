@@ -24,6 +24,7 @@ from .remembered_outputs import remembered_outputs
 from .report import Metric, Variant
 from .runner import TFLiteModel
 from .signature_specs import signature_specs
+from .text_in import with_text_in
 
 MOST_CALIBRATION_ROWS = 500
 """Rows that activations are calibrated on; of more, so many that lie evenly among them."""
@@ -41,6 +42,7 @@ class Variants:
         loaded: model, tokenizer and settings.
         before: what asks the Keras model.
         length: columns of the inputs; None if they are free.
+        text_in: whether the files take texts, too.
         folder: where the files are written.
         say: receives the lines for the user.
     """
@@ -51,11 +53,12 @@ class Variants:
         loaded: LoadedModel,
         before: Any,
         length: int | None,
+        text_in: bool,
         folder: Path,
         say: Callable[[str], None],
     ) -> None:
         self._kind, self._loaded, self._before, self._length = kind, loaded, before, length
-        self._folder, self._say = folder, say
+        self._text_in, self._folder, self._say = text_in, folder, say
         self._float32 = b""
         self._seconds = 0.0
 
@@ -125,6 +128,8 @@ class Variants:
         self, form: str, file: bytes, seconds: float, texts: Sequence[Asked], labelled: LabelledTexts | None
     ) -> Variant:
         path = self.path(form)
+        if self._text_in:
+            file = with_text_in(file, self._kind, self._loaded, length=self._length)
         path.write_bytes(append(file, self._contents(form, file)))
         self._say(f"{'float32' if form == 'none' else form}: made in {seconds:.1f} s; asking it {len(texts):,} texts.")
         model = TFLiteModel(path, threads=_threads())

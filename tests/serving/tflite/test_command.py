@@ -85,6 +85,8 @@ def test_a_file_is_asked_by_the_command_that_fits_it(exported):
         (["--format", "tflite", "--top", "3"], "`top` must be left out of a TFLite export"),
         (["--format", "tflite", "--deploy", "d"], "`deploy` must be left out of a TFLite export"),
         (["--format", "tflite", "--quantize", "int8"], "`calibration` must be given for quantize='int8'"),
+        (["--format", "tflite", "--text-in", "--length", "dynamic"], "`length` must be fixed for text in"),
+        (["--format", "onnx", "--text-in"], "`text_in` must go with `format` tflite"),
         (["--format", "tflite", "--length", "some"], "`length` must be a whole number of at least 3, or 'dynamic'"),
         (
             ["--format", "tflite", "--label-column", "x"],

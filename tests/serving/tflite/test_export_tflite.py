@@ -73,6 +73,41 @@ def test_every_task_is_exported_as_the_keras_model_answers(name, model_dirs, tmp
                 assert getattr(one, same) == getattr(other, same)
 
 
+@pytest.mark.parametrize(("name", "form"), [("classification", "dynamic"), ("embedding", "none")])
+def test_text_in_is_another_signature_whose_rows_are_counted(name, form, model_dirs, tmp_path):
+    lines = []
+    # The first one ends in a final sigma, which a table of characters cannot tell from another.
+    texts = ["\u039f\u0394\u039f\u03a3 \u03c2", *TEXTS]
+    asked = [(text, "i was there") for text in texts] if name == "classification" else texts
+    report = export_tflite(
+        model_dirs[name],
+        tmp_path / "out",
+        quantize=form,
+        text_in=True,
+        max_drop=10,
+        calibration=asked,
+        say=lines.append,
+    )
+    rows = report.text_rows
+    assert report.variants[-1].operators.custom and rows.texts == len(texts)
+    assert "text" in TFLiteModel(tmp_path / "out" / "model.tflite").inputs
+    assert any(line.startswith("For text in an app must register these operators: FastBertNormalize") for line in lines)
+    assert any(line.startswith(f"By text, {rows.same} of {len(texts)} have the ids") for line in lines)
+    assert any("which takes token_ids, segment_ids, padding_mask, or text" in line for line in lines)
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["text_rows"]["texts"] == len(texts)
+
+
+def test_rows_that_texts_do_not_become_are_lost_points(model_dirs, tmp_path):
+    # By ids, a special token that is written is kept whole.
+    texts = [*TEXTS, "a [SEP] film"]
+    with pytest.raises(LostAccuracyError, match=r"5\.26 points of the rows of texts") as lost:
+        export_tflite(
+            model_dirs["embedding"], tmp_path / "out", quantize="none", text_in=True, max_drop=5, calibration=texts
+        )
+    assert lost.value.report.text_rows.examples == (("a [SEP] film",),)
+    assert not (tmp_path / "out").exists()
+
+
 def scored(score):
     return LabelledTexts([(text,) for text in TEXTS], "f1_micro", score, "'dev.tsv'")
 

@@ -1,0 +1,68 @@
+"""Whether a file that takes texts makes the rows of them that the tokenizer makes."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_impl.tasks.rows import TextRow, text_row
+
+from .agreement import Asked
+from .runner import TFLiteModel
+from .signature_names import SEGMENT_IDS, TEXT_SIGNATURE, TOKEN_IDS
+
+_NAMED = 5
+
+
+class TextRows(NamedTuple):
+    """Rows of the text signature beside those of the tokenizer.
+
+    Attributes:
+        texts: how many there are.
+        same: of how many the row is the same, with the number of its ids and whether it was cut off.
+        examples: some texts of which it is another.
+    """
+
+    texts: int
+    same: int
+    examples: tuple[Asked, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of texts whose row is the same."""
+        return self.same / self.texts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain JSON values."""
+        return {**self._asdict(), "examples": [list(example) for example in self.examples]}
+
+
+def text_rows(path: str | os.PathLike[str], texts: Sequence[Asked]) -> TextRows:
+    """Asks a file its signature for texts, and makes the rows by its tokenizer.
+
+    Args:
+        path: the file, with its contents.
+        texts: what is asked about.
+    """
+    from tensorflow_text import tflite_registrar
+
+    model = TFLiteModel(path, custom_ops=tflite_registrar.SELECT_TFTEXT_OPS)
+    contents, names = model.contents, list(model.inputs[TEXT_SIGNATURE])
+    others = []
+    for text in texts:
+        inputs = {name: np.array([one.encode("utf-8")], object) for name, one in zip(names, text, strict=True)}
+        given = model.run(inputs, TEXT_SIGNATURE)
+        if not _is(text_row(contents.tokenizer, contents.max_length, *text), given):
+            others.append(text)
+    return TextRows(len(texts), len(texts) - len(others), tuple(others[:_NAMED]))
+
+
+def _is(row: TextRow, given: dict[str, np.ndarray]) -> bool:
+    count = len(row.token_ids)
+    return (
+        given["num_tokens"].tolist() == [count]
+        and given["truncated"].tolist() == [row.truncated]
+        and given[TOKEN_IDS][0, :count].tolist() == list(row.token_ids)
+        and given[SEGMENT_IDS][0, :count].tolist() == list(row.segment_ids)
+    )
