@@ -123,9 +123,8 @@ def _export_tflite(options: Namespace) -> None:
     quantize = options.quantize or "dynamic"
     max_drop = 1.0 if options.max_drop is None else options.max_drop
     check_installed()
-    check_arguments(
-        quantize, length, options.calibration is not None, max_drop, options.text_in
-    )  # before TensorFlow's start
+    # Before TensorFlow's start.
+    check_arguments(quantize, length, options.calibration is not None, max_drop, options.text_in)
     import_tensorflow(options.verbose)
     from keras_bert_impl.serving.tflite.export_tflite import export_tflite
 
