@@ -51,13 +51,18 @@ def import_tensorflow(verbose: bool = False, *, onednn: bool = True) -> ModuleTy
 
 @contextlib.contextmanager
 def held_back_error_stream() -> Iterator[None]:
-    """Holds back what any library, C++ ones too, writes to the error stream; shows it if the block fails."""
+    """Holds back what any library, C++ ones too, writes to the error stream; shows it if the block fails.
+
+    Not for an `InputError`, whose sentence says all that there is to say.
+    """
     sys.stderr.flush()
     stream = os.dup(2)
     with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
         try:
             yield
+        except InputError:
+            raise
         except BaseException:
             held.seek(0)
             os.write(stream, held.read())

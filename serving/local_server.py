@@ -4,8 +4,10 @@ In production the same export is served by TensorFlow Serving itself.
 """
 
 import contextlib
+import errno
 import functools
 import json
+import logging
 import os
 import queue
 import shlex
@@ -43,12 +45,13 @@ def serve(export_dir: ExportDirs, *, say: Callable[[str], None] = lambda line: N
         InputError: if a model has no version that can be loaded, or a port cannot be had.
     """
     server = _Server(export_dir, ServerSettings(**settings), say)
-    with _stopped_by_signals(server), server:
+    with _stopped_by_signals(server), server.saying() as say, server:
         if not server.stopping:
             for line in server.greeting():
                 say(line)
         server.wait()
-    say("Stopped.")
+        server.close()
+        say("Stopped.")
 
 
 class LocalServer:
@@ -97,11 +100,14 @@ class LocalServer:
         return self._server.grpc_target
 
     def __enter__(self) -> Self:
-        self._server.__enter__()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._server.saying())
+            stack.enter_context(self._server)
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.__exit__(*exception)
+        self._open.close()
 
 
 class _Server:
@@ -110,6 +116,7 @@ class _Server:
     def __init__(self, export_dir: ExportDirs, settings: ServerSettings, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
+        self._log: Any = None
         self._directories = _directories(export_dir, settings.model_name)
         for directory in self._directories.values():
             _check_some_version(directory)
@@ -123,6 +130,23 @@ class _Server:
     @property
     def names(self) -> list[str]:
         return list(self._directories)
+
+    @contextlib.contextmanager
+    def saying(self) -> Iterator[Callable[[str], None]]:
+        """Yields what receives the lines for the user: with `json_log`, the log, which has all that is logged too."""
+        if not self._settings.json_log:
+            yield self._say
+            return
+        from .server.json_log import JsonLog
+
+        root = logging.getLogger()
+        with contextlib.closing(JsonLog()) as log:
+            self._log, self._say = log, log.event
+            root.addHandler(log)
+            try:
+                yield self._say
+            finally:
+                root.removeHandler(log)
 
     def __enter__(self) -> Self:
         _check_extra(self._settings)
@@ -138,21 +162,22 @@ class _Server:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the server in good order; may be called again."""
         self._resources.close()
 
     def _start(self, stack: contextlib.ExitStack) -> None:
         from .server.batching import Batching
-        from .server.json_log import JsonLog
         from .server.models.store import ModelStore
         from .server.monitoring import Monitor
         from .server.predictor import Predictor
         from .server.replay import load_and_replay
 
         settings = self._settings
-        log = stack.enter_context(contextlib.closing(JsonLog())) if settings.json_log else None
-        say = self._say if log is None else log.event
         store = self._store = ModelStore(
-            self._directories, load=load_and_replay, poll_seconds=settings.poll_seconds, say=say
+            self._directories, load=load_and_replay, poll_seconds=settings.poll_seconds, say=self._say
         )
         stack.callback(store.close)
         if self.stopping:
@@ -175,7 +200,7 @@ class _Server:
             store,
             batching,
             monitor,
-            log=None if log is None else log.answered,
+            log=None if self._log is None else self._log.answered,
             max_request_rows=settings.max_request_rows,
         )
         servers = stack.enter_context(_stopped_together())
@@ -347,6 +372,8 @@ def _listen(host: str, port: int, argument: str) -> socket.socket:
         return listener
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"`host` must be an address of this machine; {reason}. Received: host={host!r}") from error
         raise InputError(
             f"`{argument}` must be one that this server may listen on at {host}; {reason}. Received: {argument}={port}"
         ) from error

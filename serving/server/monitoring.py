@@ -11,6 +11,7 @@ from .request_record import RequestRecord
 # 10 microseconds to 5 minutes, as fine as a factor of 1.8.
 _MICROSECONDS = [10 * 1.8**i for i in range(30)]
 _ROWS = [2**i for i in range(13)]
+_REQUESTS = ":tensorflow:serving:request_count"
 
 
 class Monitor:
@@ -25,9 +26,7 @@ class Monitor:
     def __init__(self, store: ModelStore) -> None:
         self._models = frozenset(store.names)
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            ":tensorflow:serving:request_count", "Requests.", ["model_name", "status"], registry=None
-        )
+        self._requests = Counter(_REQUESTS, "Requests.", ["model_name", "status"], registry=None)
         self._latency = Histogram(
             ":tensorflow:serving:request_latency",
             "Microseconds from the first to the last step of a request.",
@@ -57,7 +56,9 @@ class Monitor:
 
     def text(self) -> bytes:
         """Returns all counts."""
-        return exposition.generate_latest(self._registry)
+        text = exposition.generate_latest(self._registry)
+        # By its type the library would end the counter's name in `_total`; the real server's has no such end.
+        return text.replace(f"# TYPE {_REQUESTS} untyped".encode(), f"# TYPE {_REQUESTS} counter".encode())
 
 
 class _AsTheRealServer:

@@ -123,6 +123,8 @@ class Predictor:
         if signature not in servable.signatures:
             raise RequestError(f'Serving signature key "{signature}" not found.', "FAILED_PRECONDITION")
         rows = max((array.shape[0] if array.ndim else 1 for array in inputs.values()), default=0)
+        if servable.signatures[signature].by_rows:
+            _check_rows(inputs)
         record = _current.get()
         if record is not None:
             record.signature, record.rows = signature, rows
@@ -133,3 +135,11 @@ class Predictor:
         if record is None:
             return self._batching.run(servable, signature, inputs, outputs)
         return self._batching.run(servable, signature, inputs, outputs, wanted=record.wanted)
+
+
+def _check_rows(inputs: Mapping[str, np.ndarray]) -> None:
+    """Refuses inputs of unequal numbers of rows, of which a graph would speak by its operations."""
+    counts = {name: array.shape[0] if array.ndim else 0 for name, array in inputs.items()}
+    if len(set(counts.values())) > 1:
+        shown = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise RequestError(f"Expecting inputs of one number of rows but got: {shown}")

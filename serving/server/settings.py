@@ -4,6 +4,10 @@ import dataclasses
 
 from keras_bert_impl.errors import InputError
 
+_MOST_MEGABYTES = 2047  # what a message may have
+_LONGEST_PAUSE = 86_400
+_LONGEST_TIMEOUT_MS = 60_000
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServerSettings:
@@ -53,12 +57,15 @@ class ServerSettings:
         for name in ("max_request_rows", "max_batch_rows", "max_waiting"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}` must be at least 1. Received: {name}={getattr(self, name)!r}")
-        for name in ("max_body_mb", "poll_seconds"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"`{name}` must be more than 0. Received: {name}={getattr(self, name)!r}")
-        if not 0 <= self.batch_timeout_ms < float("inf"):
+        for name, most in (("max_body_mb", _MOST_MEGABYTES), ("poll_seconds", _LONGEST_PAUSE)):
+            if not 0 < getattr(self, name) <= most:
+                raise InputError(
+                    f"`{name}` must be more than 0 and at most {most:,}. Received: {name}={getattr(self, name)!r}"
+                )
+        if not 0 <= self.batch_timeout_ms <= _LONGEST_TIMEOUT_MS:
             raise InputError(
-                f"`batch_timeout_ms` must be at least 0. Received: batch_timeout_ms={self.batch_timeout_ms!r}"
+                f"`batch_timeout_ms` must be at least 0 and at most {_LONGEST_TIMEOUT_MS:,}. "
+                f"Received: batch_timeout_ms={self.batch_timeout_ms!r}"
             )
 
     @property

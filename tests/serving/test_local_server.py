@@ -1,6 +1,7 @@
 """The local server answers as TensorFlow Serving does, and stays alive."""
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from http.client import HTTPResponse
 from pathlib import Path
 
 import httpx
@@ -139,6 +141,12 @@ def test_column_form_is_answered_by_outputs(small_server, http):
             400,
             "Incompatible shapes: [1,",
         ),
+        (
+            "small:predict",
+            {"signature_name": "pairs", "inputs": {"token_ids": [[1], [2]], "segment_ids": [[0]]}},
+            400,
+            "Expecting inputs of one number of rows but got: ",
+        ),
     ],
 )
 def test_each_wrong_post_has_the_real_servers_status_and_text(small_server, http, path, body, status, message):
@@ -176,6 +184,89 @@ def test_a_body_over_the_limit_is_refused(small_server, http):
     answer = http.post(f"{small_server}:predict", content=b" " * (33 * 1024 * 1024))
     assert answer.status_code == 413
     assert "larger than 33554432 bytes" in answer.json()["error"]
+
+
+def said_to(small_server, data):
+    """What comes back on a connection of its own: status, and the error."""
+    host, port = small_server.split("/")[2].split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(data)
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert answer.getheader("content-type") == "application/json"
+        return answer.status, json.loads(answer.read())["error"]
+
+
+POST = b"POST /v1/models/small:predict HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "message"),
+    [
+        (POST + b"Content-Length: 99999999999999999999\r\n\r\n", 400, "Malformed request: it is no HTTP"),
+        (POST + b"Content-Length: 9999999999999999999\r\n\r\n", 413, "larger than 33554432 bytes"),
+        (POST + b"Content-Length: 33554433\r\n\r\n", 413, "larger than 33554432 bytes"),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffffff\r\n", 400, "it is no HTTP"),
+        (POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "it is no HTTP"),
+        (POST + b"Content-Length: 19, 19\r\n\r\n", 400, "it is no HTTP"),
+        (POST + b"Content-Length: -1\r\n\r\n", 400, "it is no HTTP"),
+        (POST + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415, "without Content-Encoding"),
+        (b"no http at all\r\n\r\n", 400, "it is no HTTP"),
+        (b"GET /" + b"a" * 70_000, 431, "The head of the request is too long"),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000, 431, "The head of the request is too long"),
+    ],
+)
+def test_what_is_no_request_is_refused_at_once_and_in_json(small_server, data, status, message):
+    given, error = said_to(small_server, data)
+    assert given == status and message in error
+
+
+@pytest.mark.parametrize("form", ["length", "chunks"])
+def test_a_client_that_sends_too_much_sees_the_refusal_and_not_a_broken_connection(small_server, form):
+    body = b" " * (33 * 1024 * 1024)
+    if form == "length":
+        data = b"Content-Length: %d\r\n\r\n" % len(body) + body
+    else:
+        data = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+    said = said_to(small_server, POST + b"Connection: close\r\n" + data)
+    assert said == (413, "Request body is larger than 33554432 bytes")
+
+
+def test_a_body_of_many_small_chunks_does_not_hold_others_up(small_server, http):
+    host, port = small_server.split("/")[2].split(":")
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in json.dumps({"instances": ["a" * 200_000]}).encode())
+    data = POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        sending = threading.Thread(target=connection.sendall, args=(data,))
+        sending.start()
+        longest = 0.0
+        while sending.is_alive():
+            started = time.perf_counter()
+            assert http.get(small_server.partition("/v1/")[0] + "/healthz").status_code == 200
+            longest = max(longest, time.perf_counter() - started)
+        assert connection.recv(12) == b"HTTP/1.1 200"
+    assert longest < 2
+
+
+def test_what_a_request_names_is_cut_in_errors(small_server, http):
+    long = "x" * 5000
+    for answer in (
+        http.post(f"{small_server}:predict", json={"signature_name": long, "instances": ["a"]}),
+        http.post(f"{small_server}:predict", json={"instances": [{long: 1}]}),
+        http.post(f"{small_server}:{long}", json={}),
+        http.get(f"{small_server}/labels/{long}"),
+    ):
+        assert 1000 < len(answer.json()["error"]) < 1100
+
+
+def test_what_a_saved_model_does_when_it_is_loaded_is_no_signature(small_server, http):
+    known = http.get(f"{small_server}/metadata").json()["metadata"]["signature_def"]["signature_def"]
+    assert "__saved_model_init_op" not in known and "serving_default" in known
+    answer = http.post(f"{small_server}:predict", json={"signature_name": "__saved_model_init_op", "inputs": {}})
+    assert (answer.status_code, answer.json()["error"]) == (
+        400,
+        'Serving signature name: "__saved_model_init_op" not found in signature def',
+    )
 
 
 def test_a_truncated_request_does_not_disturb_the_next(small_server, http):
@@ -308,7 +399,11 @@ def test_the_highest_version_with_content_is_served(small_export):
     [
         ({"model_name": "a/b"}, "`model_name` must be a word without / and :. Received: model_name='a/b'"),
         ({"rest_port": 65536}, "`rest_port` must be at least 0 and at most 65535. Received: rest_port=65536"),
-        ({"host": "no.such.host.invalid"}, "`rest_port` must be one that this server may listen on at no.such.host"),
+        (
+            {"host": "no.such.host.invalid"},
+            "`host` must be an address of this machine; .*: host='no.such.host.invalid'",
+        ),
+        ({"host": "198.51.100.7"}, "`host` must be an address of this machine; .* Received: host='198.51.100.7'"),
     ],
 )
 def test_each_wrong_option_has_its_sentence(small_export, options, message):
@@ -334,8 +429,14 @@ def test_the_json_log_has_what_happens_while_loading_and_every_request(small_exp
     (tmp_path / "4" / "saved_model.pb").write_bytes(b"not a saved model")
     with LocalServer(tmp_path, json_log=True) as server:
         predict(server.url, ["a secret", "b"])
+        try:
+            raise ValueError("a fault\nof two lines")
+        except ValueError:
+            logging.getLogger("keras_bert_impl.anything").exception("It failed")
     text = capfd.readouterr().err
-    event, request = map(json.loads, text.splitlines())
+    event, request, fault = map(json.loads, text.splitlines())
+    assert (fault["level"], fault["logger"], fault["event"]) == ("ERROR", "keras_bert_impl.anything", "It failed")
+    assert fault["traceback"].endswith("ValueError: a fault\nof two lines")
     assert event["event"].startswith("Version 4 of bert is not served. The SavedModel in ")
     assert (request["version"], request["rows"], request["code"]) == (3, 2, "OK")
     assert "secret" not in text

@@ -59,7 +59,7 @@ class Servable:
                 definition.method_name, _tensors(definition.inputs), _tensors(definition.outputs), definition
             )
             for name, definition in sorted(meta_graph.signature_def.items())
-            if definition.outputs
+            if _is_asked(definition)
         }
 
     def run(
@@ -110,6 +110,12 @@ class Servable:
         dismantle_graph(self._graph)
 
 
+def _is_asked(definition: Any) -> bool:
+    """Whether a signature gives tensors; what a SavedModel does when it is loaded stands among them too."""
+    dtypes = [info.dtype for info in definition.outputs.values()]
+    return bool(dtypes) and types_pb2.DT_INVALID not in dtypes
+
+
 def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
     tensors = {}
     for name, info in sorted(infos.items()):
@@ -150,7 +156,8 @@ def _first_line(error: BaseException) -> str:
     if isinstance(error.__context__, tf.errors.OpError):
         error = error.__context__
     message = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    lines = [re.sub(r"\{\{node .*?\}\}", "", line).strip() for line in message.splitlines()]
+    # Node names go, and the mark of Python's bytes before a file's name.
+    lines = [re.sub(r"\{\{node .*?\}\}|\bb(?=')", "", line).strip() for line in message.splitlines()]
     return next((line for line in lines if line and not line.startswith("[[")), type(error).__name__)
 
 

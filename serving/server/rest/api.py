@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import anyio
@@ -23,6 +23,11 @@ from .json_values import parse_json
 from .tensors import read_inputs, signature_name, write_outputs
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+
+_LONGEST_ERROR = 1024
+_DISCARDED_BODIES = 4
+_DISCARDING_SECONDS = 5.0
+_DIGITS_OF_A_LENGTH = 18
 
 _MODEL = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _POST_PATH = re.compile(rf"{_MODEL}:(?P<method>classify|regress|predict)", re.IGNORECASE | re.ASCII)
@@ -142,11 +147,14 @@ class RestApi:
                 return Response(await self._answer(request, match, record), media_type="application/json")
         except RequestError as error:
             status = error.status if isinstance(error, _BodyError) else _HTTP_STATUS.get(error.code, 500)
-            return _json({"error": str(error)}, status)
+            return error_response(str(error), status)
+        except asyncio.CancelledError:
+            # The time of a server that stops is over. Whoever waits may ask another one, as of code UNAVAILABLE.
+            return error_response("The server is stopping", 503)
         except Exception:
             # The client learns that it was not its fault, and nothing of our insides.
             _log.exception("%s %s failed", request.method, request.url.path)
-            return _json({"error": "Internal error"}, 500)
+            return error_response("Internal error", 500)
 
     async def _answer(self, request: Request, match: re.Match[str] | None, record: RequestRecord) -> bytes:
         if match is None:
@@ -160,6 +168,8 @@ class RestApi:
             return json.dumps(answer, ensure_ascii=False, indent=1).encode("utf-8")
         if self.in_work > self._max_requests:
             raise RequestError("The batch scheduling queue to which this task was submitted is full", "UNAVAILABLE")
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise _BodyError("Request bodies must come as they are, without Content-Encoding", 415)
         body = await self._read_body(request)
         method = self._predict if match["method"].lower() == "predict" else self._classify_or_regress
         gone = asyncio.ensure_future(_disconnection(request))
@@ -170,14 +180,21 @@ class RestApi:
             gone.cancel()
 
     async def _read_body(self, request: Request) -> bytes:
-        body = bytearray()
-        chunks = request.stream()
+        # More digits than any length has would take Python long to read; the parser has refused what is no number.
+        told = request.headers.get("content-length", "0")
+        body, chunks = bytearray(), request.stream()
+        if len(told) > _DIGITS_OF_A_LENGTH or int(told) > self._max_body_bytes:
+            # On a connection that stays, what still comes is passed over.
+            if request.headers.get("connection", "").lower() == "close" or request.scope["http_version"] == "1.0":
+                await self._discard(chunks)
+            raise self._too_large()
         try:
             while True:
                 with anyio.fail_after(self._silent_seconds):
                     body += await anext(chunks)
                 if len(body) > self._max_body_bytes:
-                    raise _BodyError(f"Request body is larger than {self._max_body_bytes} bytes", 413)
+                    await self._discard(chunks)
+                    raise self._too_large()
         except StopAsyncIteration:
             pass
         except TimeoutError:
@@ -185,6 +202,18 @@ class RestApi:
         except ClientDisconnect:
             raise RequestError("The client is gone", "CANCELLED") from None
         return bytes(body)
+
+    def _too_large(self) -> "_BodyError":
+        return _BodyError(f"Request body is larger than {self._max_body_bytes} bytes", 413)
+
+    async def _discard(self, chunks: AsyncIterator[bytes]) -> None:
+        """Reads on for a while: a client that still sends would see its connection break, and not the answer."""
+        left = _DISCARDED_BODIES * self._max_body_bytes
+        with anyio.move_on_after(_DISCARDING_SECONDS):
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    return
 
     def _status(self, match: re.Match[str], version: int | None) -> dict[str, Any]:
         if match["label"] is not None:
@@ -250,6 +279,12 @@ def _method(method: str, match: re.Match[str] | None) -> str:
     if method == "POST":
         return match["method"].capitalize()
     return "GetModelMetadata" if match["metadata"] else "GetModelStatus"
+
+
+def error_response(message: str, status: int) -> Response:
+    """Returns an error's answer, in TensorFlow Serving's form; a long text is cut."""
+    shown = message if len(message) <= _LONGEST_ERROR else f"{message[:_LONGEST_ERROR]}…"
+    return _json({"error": shown}, status)
 
 
 def _json(value: Any, status: int) -> Response:

@@ -5,15 +5,18 @@ import contextlib
 import socket
 import threading
 import time
+from http import HTTPStatus
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .api import RestApi
+from .api import RestApi, error_response
 
 # Longer than clients keep an idle connection, lest one be closed under a request that is on its way.
 _KEEP_ALIVE_SECONDS = 120
 _QUIET_SECONDS = 0.2
 _LONGEST_DRAIN_SECONDS = 2.0
+_LONGEST_HEAD = 64 * 1024
 
 
 class HttpServer:
@@ -28,6 +31,7 @@ class HttpServer:
     def __init__(self, api: RestApi, listener: socket.socket, *, seconds_to_finish: int) -> None:
         config = uvicorn.Config(
             api,
+            http=_Connection,
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -49,6 +53,38 @@ class HttpServer:
         """Accepts no more connections, answers what has come on the others, and returns when that is done."""
         self._server.should_exit = True
         self._thread.join()
+
+
+class _Connection(HttpToolsProtocol):
+    """Refuses what is no HTTP as it refuses requests, and heads without end."""
+
+    _head_bytes: int | None = 0
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_bytes is None or self.transport.is_closing():
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > _LONGEST_HEAD:
+            self._refuse("The head of the request is too long", 431)
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = None
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse("Malformed request: it is no HTTP that can be read", 400)
+
+    def _refuse(self, message: str, status: int) -> None:
+        response = error_response(message, status)
+        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
+        head += [name + b": " + value for name, value in response.raw_headers]
+        self.transport.write(b"\r\n".join([*head, b"connection: close", b"", bytes(response.body)]))
+        self.transport.close()
 
 
 class _DrainingServer(uvicorn.Server):

@@ -24,7 +24,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RequestError(f"JSON Parse error: The document is not UTF-8 at offset: {error.start}") from None
     except json.JSONDecodeError as error:
-        raise RequestError(f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
+        what = error.msg.removesuffix(" at")
+        raise RequestError(f"JSON Parse error: {what} at offset: {error.pos}") from None
     except RecursionError:
         raise RequestError("JSON Parse error: The document is nested too deeply") from None
     except ValueError:

@@ -25,9 +25,14 @@ from keras_bert_impl.serving.server.settings import ServerSettings
         ({"max_request_rows": 0}, "`max_request_rows` must be at least 1. Received: max_request_rows=0"),
         ({"max_batch_rows": 0}, "`max_batch_rows` must be at least 1. Received: max_batch_rows=0"),
         ({"max_waiting": 0}, "`max_waiting` must be at least 1. Received: max_waiting=0"),
-        ({"max_body_mb": 0}, "`max_body_mb` must be more than 0. Received: max_body_mb=0"),
-        ({"poll_seconds": float("nan")}, "`poll_seconds` must be more than 0. Received: poll_seconds=nan"),
-        ({"batch_timeout_ms": -1}, "`batch_timeout_ms` must be at least 0. Received: batch_timeout_ms=-1"),
+        ({"max_body_mb": 0}, "`max_body_mb` must be more than 0 and at most 2,047. Received: max_body_mb=0"),
+        ({"max_body_mb": 1e300}, "`max_body_mb` must be more than 0 and at most 2,047. Received: max_body_mb=1e+300"),
+        ({"poll_seconds": float("nan")}, "`poll_seconds` must be more than 0 and at most 86,400. Received: poll_"),
+        ({"poll_seconds": 1e300}, "`poll_seconds` must be more than 0 and at most 86,400. Received: poll_seconds=1e"),
+        (
+            {"batch_timeout_ms": -1},
+            "`batch_timeout_ms` must be at least 0 and at most 60,000. Received: batch_timeout_ms=-1",
+        ),
     ],
 )
 def test_each_wrong_setting_has_its_sentence(settings, message):
