@@ -143,7 +143,16 @@ class GrpcServer:
             record.wanted = context.is_active
             if request is None:
                 raise RequestError(f"The message is no {request_class.DESCRIPTOR.name}", "INTERNAL")
-            seconds_left = context.time_remaining()
-            if seconds_left is not None and seconds_left <= 0:
-                raise RequestError("Deadline Exceeded", "DEADLINE_EXCEEDED")
-            return answer(request).SerializeToString()
+            _check_deadline(context)
+            result = answer(request).SerializeToString()
+            # Nobody gets it any more, and it counts as what the client has seen.
+            _check_deadline(context)
+            if not context.is_active():
+                raise RequestError("The client is gone", "CANCELLED")
+            return result
+
+
+def _check_deadline(context: grpc.ServicerContext) -> None:
+    seconds_left = context.time_remaining()
+    if seconds_left is not None and seconds_left <= 0:
+        raise RequestError("Deadline Exceeded", "DEADLINE_EXCEEDED")

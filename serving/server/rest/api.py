@@ -144,13 +144,14 @@ class RestApi:
         name = "" if match is None else match["name"]
         try:
             with self._predictor.request("REST", _method(request.method, match), name) as record:
-                return Response(await self._answer(request, match, record), media_type="application/json")
+                try:
+                    return Response(await self._answer(request, match, record), media_type="application/json")
+                except asyncio.CancelledError:
+                    # The time of a server that stops is over. Whoever waits may ask another one.
+                    raise RequestError("The server is stopping", "UNAVAILABLE") from None
         except RequestError as error:
             status = error.status if isinstance(error, _BodyError) else _HTTP_STATUS.get(error.code, 500)
             return error_response(str(error), status)
-        except asyncio.CancelledError:
-            # The time of a server that stops is over. Whoever waits may ask another one, as of code UNAVAILABLE.
-            return error_response("The server is stopping", 503)
         except Exception:
             # The client learns that it was not its fault, and nothing of our insides.
             _log.exception("%s %s failed", request.method, request.url.path)

@@ -7,7 +7,7 @@ Row form: `{"instances": [...]}` is answered by `{"predictions": [...]}`, one it
 import base64
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from .json_values import decode_base64, echo, is_base64, shortest_decimals, type
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"}
 _FLOATS: dict[str, type[np.floating]] = {"float": np.float32, "double": np.float64}
 _MAX_RANK = 32
+_VALUES_AT_ONCE = 2**20
 
 
 def signature_name(document: Mapping[str, Any]) -> str:
@@ -60,17 +61,43 @@ def write_outputs(outputs: Mapping[str, np.ndarray], row_form: bool) -> bytes:
     """Returns the answer's JSON. A single output stands without its name."""
     single = len(outputs) == 1
     if row_form:
-        batch_size = _common_batch_size(outputs)
-        columns = {name: _json_values(name, array) for name, array in outputs.items()}
-        if single:
-            [predictions] = columns.values()
-        else:
-            predictions = [{name: column[i] for name, column in columns.items()} for i in range(batch_size)]
-        answer = {"predictions": predictions}
+        parts = _in_parts(outputs, _common_batch_size(outputs))
+        return b'{"predictions": [' + b", ".join(_rows_json(part, single) for part in parts) + b"]}"
+    values = {name: _column_json(name, array) for name, array in outputs.items()}
+    answer = next(iter(values.values())) if single else _object_json(values)
+    return b'{"outputs": ' + answer + b"}"
+
+
+def _in_parts(arrays: Mapping[str, np.ndarray], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yields so many rows at a time that their values as Python's objects, ten times as large, are few."""
+    values_of_a_row = sum(array.size for array in arrays.values()) // max(1, rows)
+    at_once = max(1, _VALUES_AT_ONCE // max(1, values_of_a_row))
+    for start in range(0, rows, at_once):
+        yield {name: array[start : start + at_once] for name, array in arrays.items()}
+
+
+def _rows_json(part: Mapping[str, np.ndarray], single: bool) -> bytes:
+    """Returns rows without the brackets around them."""
+    columns = {name: _json_values(name, array) for name, array in part.items()}
+    if single:
+        [rows] = columns.values()
     else:
-        values = {name: _json_values(name, array) for name, array in outputs.items()}
-        answer = {"outputs": next(iter(values.values())) if single else values}
-    return json.dumps(answer, ensure_ascii=False).encode("utf-8")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return _json(rows)[1:-1]
+
+
+def _column_json(name: str, array: np.ndarray) -> bytes:
+    if array.ndim == 0:
+        return _json(_json_values(name, array))
+    return b"[" + b", ".join(_rows_json(part, single=True) for part in _in_parts({name: array}, len(array))) + b"]"
+
+
+def _object_json(values: Mapping[str, bytes]) -> bytes:
+    return b"{" + b", ".join(_json(name) + b": " + value for name, value in values.items()) + b"}"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
 def _read_rows(instances: list[Any], inputs: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:

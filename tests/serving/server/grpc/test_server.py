@@ -583,6 +583,17 @@ def test_a_client_that_does_not_wait_does_not_disturb_others(tmp_path):
         assert server.predictions.Predict(request, timeout=20).outputs["length"].int_val == [1]
 
 
+def test_an_answer_that_came_too_late_is_told_of_as_the_client_saw_it(tmp_path):
+    with contextlib.closing(Server(tmp_path / "m")) as server:
+        server.hold = threading.Event()
+        asked = server.predictions.Predict.future(predict_request({"text": ["late"]}), timeout=1)
+        assert server.in_run.acquire(timeout=20)
+        assert asked.exception(20).code().name == "DEADLINE_EXCEEDED"
+        server.hold.set()
+        wait_until(lambda: server.records)
+        assert [record.code for record in server.records] == ["DEADLINE_EXCEEDED"]
+
+
 def test_requests_beyond_those_in_work_are_refused(tmp_path):
     with contextlib.closing(Server(tmp_path / "m", max_requests=1)) as server:
         server.hold = threading.Event()

@@ -23,7 +23,7 @@ from keras_bert_impl.serving.server.rest.http_server import HttpServer
 class Server:
     """Everything but TensorFlow and the command line, in a thread."""
 
-    def __init__(self, folder, **options):
+    def __init__(self, folder, seconds_to_finish=20, **options):
         self.versions = FakeVersions(folder / "model")
         self.versions.add(2)
         self.versions.add(5)
@@ -42,7 +42,7 @@ class Server:
         )
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
-        self.http = HttpServer(self.api, listener, seconds_to_finish=20)
+        self.http = HttpServer(self.api, listener, seconds_to_finish=seconds_to_finish)
         self.http.start()
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=20)
 
@@ -274,6 +274,22 @@ def test_stopping_answers_what_was_accepted_and_what_comes_on_open_connections(t
     assert not closer.is_alive()
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", server.port))
+
+
+def test_a_request_that_takes_longer_than_a_stopping_server_waits_may_be_asked_of_another(tmp_path):
+    server = Server(tmp_path, seconds_to_finish=1)
+    server.hold = threading.Event()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("POST", "/v1/models/m:predict", json.dumps({"instances": ["a"]}))
+    assert server.in_run.acquire(timeout=20)
+    closer = threading.Thread(target=server.http.stop)
+    closer.start()
+    response = connection.getresponse()
+    assert (response.status, json.loads(response.read())) == (503, {"error": "The server is stopping"})
+    server.hold.set()
+    closer.join(20)
+    assert not closer.is_alive() and [record.code for record in server.records] == ["UNAVAILABLE"]
+    server.close()
 
 
 def test_other_things_than_http_are_left_alone(server):

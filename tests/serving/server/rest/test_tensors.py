@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keras_bert_impl.serving.server.models.signature import TensorInfo
 from keras_bert_impl.serving.server.request_error import RequestError
+from keras_bert_impl.serving.server.rest import tensors
 from keras_bert_impl.serving.server.rest.json_values import parse_json
 from keras_bert_impl.serving.server.rest.tensors import read_inputs, write_outputs
 
@@ -123,6 +124,24 @@ def test_a_single_output_stands_without_its_name():
     outputs = {"y": np.float32([[0.5], [1.5]])}
     assert json.loads(write_outputs(outputs, row_form=True)) == {"predictions": [[0.5], [1.5]]}
     assert json.loads(write_outputs(outputs, row_form=False)) == {"outputs": [[0.5], [1.5]]}
+
+
+@pytest.mark.parametrize("row_form", [True, False])
+@pytest.mark.parametrize("names", ["ab", "abcd"])
+def test_answers_written_in_parts_are_those_written_at_once(names, row_form, monkeypatch):
+    outputs = {
+        "a": np.arange(42, dtype="float32").reshape(7, 2, 3) / 7,
+        "b": np.array([str(i).encode() for i in range(7)], object),
+        "c": np.zeros((7, 0), "int32"),
+        "d": np.arange(7, dtype="int64"),
+    }
+    outputs = {name: outputs[name] for name in names}
+    whole = write_outputs(outputs, row_form)
+    for at_once in (1, 20, 60):
+        monkeypatch.setattr(tensors, "_VALUES_AT_ONCE", at_once)
+        assert write_outputs(outputs, row_form) == whole
+    answer = json.loads(whole)["predictions" if row_form else "outputs"]
+    assert (answer[6]["b"] if row_form else answer["b"][6]) == "6"
 
 
 def test_several_outputs_are_named():
