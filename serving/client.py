@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 _PORTS = {"http": 8501, "grpc": 8500}
+_OF_LOADING = "__saved_model_"
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 
 _Answer = TypeVar("_Answer")
@@ -162,14 +163,24 @@ class Client:
         *,
         length: int = 1000,
         overlap: int = 200,
-        null_threshold: float = 0.0,
+        null_threshold: float | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Answers a question about a context of any length, which is read in stretches that overlap.
 
         See `keras_bert_impl.serving.long_context.answer_long_context` for the arguments and the answer.
+
+        Raises:
+            InputError: if the model is none that answers questions, or an argument is out of range.
+            ServingError: as `predict` does.
         """
         deadline = self._deadline(timeout)
+        inputs = sorted(self._signature("serving_default", deadline).inputs)
+        if inputs != ["context", "question"]:
+            raise InputError(
+                "`model` must be one that answers questions, with the inputs context and question. "
+                f"Received: model={self._model!r}, with {', '.join(inputs)}"
+            )
         return answer_long_context(
             lambda rows: self.predict(rows, timeout=deadline.remaining()),
             question,
@@ -186,7 +197,10 @@ class Client:
             ServingError: if the server does not say.
         """
         deadline = self._deadline(timeout)
-        return self._retried(partial(self._transport.metadata, self._model, self._version, deadline), deadline)
+        found = self._retried(partial(self._transport.metadata, self._model, self._version, deadline), deadline)
+        # What a SavedModel does when it is loaded stands among its signatures, and cannot be asked.
+        asked = {name: signature for name, signature in found.signatures.items() if not name.startswith(_OF_LOADING)}
+        return Metadata(found.version, asked)
 
     def status(self, *, timeout: float | None = None) -> list[VersionStatus]:
         """Returns the state of each version of the model that the server knows of.
@@ -287,10 +301,17 @@ def _transport(address: str) -> Transport:
     )
     try:
         parts = urlsplit(address)
-        port = parts.port or _PORTS[parts.scheme]
+        port = _PORTS[parts.scheme] if parts.port is None else parts.port
     except (ValueError, KeyError, AttributeError, TypeError):
         raise refusal from None
-    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
+    if (
+        parts.scheme not in _PORTS
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+        or parts.username is not None
+    ):
         raise refusal
     if parts.scheme == "http":
         return RestTransport(parts.hostname, port)

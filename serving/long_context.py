@@ -1,13 +1,25 @@
 """Answers in contexts that are longer than a row of the model."""
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert_impl.errors import InputError
 
 _Row = dict[str, Any]
+
+
 # So far a stretch is made longer to end where a word does.
 _PART_OF_A_WORD = 30
+
+
+class _Found(NamedTuple):
+    """An answer at its place in the whole context."""
+
+    start: int
+    end: int
+    probability: float
+    score: float
 
 
 def answer_long_context(
@@ -17,7 +29,7 @@ def answer_long_context(
     *,
     length: int = 1000,
     overlap: int = 200,
-    null_threshold: float = 0.0,
+    null_threshold: float | None = None,
 ) -> _Row:
     """Asks a question of stretches of a context, and returns the best of the answers.
 
@@ -30,13 +42,14 @@ def answer_long_context(
         context: the text, of any length.
         length: characters of a stretch.
         overlap: characters that two stretches share.
-        null_threshold: by how much "no answer" must be better than the best answer to be given. It is compared with
-            the answers that stretches give: one that has none does not say which would have been its best.
+        null_threshold: by how much "no answer" must be better than the best answer to be given; that of the export
+            when not given.
 
     Returns:
         A dict:
             answer: `context[start:end]`; `""` for no answer.
             start, end: characters of the context.
+            probability: that of the answer, or of "no answer", in the stretch that has it.
             score: that of the answer, or of "no answer".
             null_score: that of "no answer", the lowest of all stretches; absent where there must be an answer.
             truncated: whether something was left out all the same: the end of the question, or of a stretch of
@@ -81,18 +94,41 @@ def _stretches(context: str, begin: int, end: int, length: int, overlap: int) ->
     return stretches
 
 
-def _best(read: Sequence[tuple[int, _Row]], context: str, null_threshold: float) -> _Row:
+def _best(read: Sequence[tuple[int, _Row]], context: str, null_threshold: float | None) -> _Row:
     nulls = [answer["null_score"] for _, answer in read if "null_score" in answer]
     facts: _Row = {
         **({"null_score": min(nulls)} if nulls else {}),
         "truncated": any(answer["truncated"] for _, answer in read),
         "stretches": len(read),
     }
-    found = [(begin, answer) for begin, answer in read if answer["start"] < answer["end"]]
-    if found:
-        # Of equal ones the first in the text.
-        begin, best = max(found, key=lambda one: (one[1]["score"], -one[0]))
-        if not nulls or min(nulls) - best["score"] <= null_threshold:
-            start, end = begin + best["start"], begin + best["end"]
-            return {"answer": context[start:end], "start": start, "end": end, "score": best["score"], **facts}
-    return {"answer": "", "start": 0, "end": 0, "score": min(nulls, default=float("-inf")), **facts}
+    found = [one for begin, answer in read if (one := _found(begin, answer)).start < one.end]
+    # Of equal ones the first in the text.
+    best = max(found, key=lambda one: (one.score, -one.start), default=None)
+    threshold = read[0][1].get("null_threshold", 0.0) if null_threshold is None else null_threshold
+    if best is None or (nulls and min(nulls) - best.score > threshold):
+        score, probability = min(_none(begin, answer) for begin, answer in read)
+        return {"answer": "", "start": 0, "end": 0, "probability": probability, "score": score, **facts}
+    return {
+        "answer": context[best.start : best.end],
+        "start": best.start,
+        "end": best.end,
+        "probability": best.probability,
+        "score": best.score,
+        **facts,
+    }
+
+
+def _none(begin: int, answer: _Row) -> tuple[float, float]:
+    """Returns score and probability of "no answer" in a stretch."""
+    found = _found(begin, answer)
+    if found.start == found.end:
+        return answer["score"], answer["probability"]
+    # Of one softmax, where probabilities are to one another as the exponentials of scores.
+    return answer["null_score"], found.probability * math.exp(answer["null_score"] - found.score)
+
+
+def _found(begin: int, answer: _Row) -> _Found:
+    """Returns the best answer of a stretch, which exports tell whether they give it or not."""
+    prefix = "best_" if "best_start" in answer else ""
+    start, end, probability, score = (answer[prefix + name] for name in ("start", "end", "probability", "score"))
+    return _Found(begin + start, begin + end, probability, score)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_impl.tasks.answer_spans import chosen_answer, found_answers
+from keras_bert_impl.tasks.answer_spans import ScoredAnswer, chosen_answer, found_answers
 from keras_bert_impl.tasks.answer_windows import CutQuestion
 from keras_bert_impl.tasks.rows import TextRow
 
@@ -50,7 +50,7 @@ class QuestionAnsweringComparison(Comparison):
         settings: Any = self.loaded.settings
         cut: CutQuestion = row.cut
         found, null_score = found_answers(cut, [outputs], settings.max_answer_length)
-        given, _ = chosen_answer(
+        given, entries = chosen_answer(
             found,
             null_score,
             may_have_no_answer=settings.may_have_no_answer,
@@ -66,8 +66,25 @@ class QuestionAnsweringComparison(Comparison):
             "probability": difference(answer["probability"], given.probability),
         }
         if settings.may_have_no_answer:
+            differences |= self._of_best(answer, cut, outputs, [one for one in entries if one.text])
             differences["null_score"] = difference(answer["null_score"], null_score)
+            differences["null_threshold"] = exactly(answer["null_threshold"] == np.float32(settings.null_threshold))
         return differences
+
+    def _of_best(
+        self, answer: Outputs, cut: CutQuestion, outputs: Outputs, found: list[ScoredAnswer]
+    ) -> dict[str, float]:
+        """Compares what is said of the best answer, given or not."""
+        start, end = int(answer["best_start"]), int(answer["best_end"])
+        if not found:
+            given = [float(answer[f"best_{name}"]) for name in ("start", "end", "score", "probability")]
+            return {"best_start_and_end": exactly(not any(given))}
+        score = self._score(cut, outputs, start, end)
+        return {
+            "best_start_and_end": difference(score, found[0].score),
+            "best_score": difference(answer["best_score"], score),
+            "best_probability": difference(answer["best_probability"], found[0].probability),
+        }
 
     def id_differences(self, answer: Outputs, row: _Row, outputs: Outputs) -> dict[str, float]:
         """Compares the logits at tokens."""
@@ -79,6 +96,9 @@ class QuestionAnsweringComparison(Comparison):
         return {
             "start_and_end": logit,
             "score": 2 * logit,
+            "best_start_and_end": logit,
+            "best_score": 2 * logit,
+            "best_probability": max(1.0, 2 * logit),
             "null_score": 2 * logit,
             "probability": max(1.0, 2 * logit),
         }

@@ -43,9 +43,13 @@ class QuestionAnsweringSignatures(Signatures):
                 probability: float32, `(batch,)`; softmax of the scores of the best answers, and of "no answer" where
                     there may be none.
                 score: float32, `(batch,)`; sum of the logits of the start and the end.
-                null_score: float32, `(batch,)`; that of "no answer"; absent where there must be an answer.
                 num_tokens: int32, `(batch,)`; ids of the row, with `[CLS]` and `[SEP]`.
                 truncated: bool, `(batch,)`; whether the end of the question or of the context was left out.
+            Where there may be no answer, so that whoever reads a text in stretches can choose among theirs:
+                null_score: float32, `(batch,)`; that of "no answer".
+                null_threshold: float32, `(batch,)`; by how much it must be better to be given; the same in every row.
+                best_start, best_end, best_probability, best_score: of the best answer, whether it is given or not; 0
+                    in a context without words.
         """
         rows, starts, ends, context_place = self._rows_of_questions(question, context)
         logits = self._unpadded(rows.inputs, training=False)
@@ -72,17 +76,28 @@ class QuestionAnsweringSignatures(Signatures):
             [tf.where(is_considered, scores, _NEVER), tf.where(null_counts, null_scores, _NEVER)[:, None]], axis=1
         )
         probabilities = tf.nn.softmax(all_scores)
+        best_start, best_end = (tf.where(any_found, places[:, 0], 0) for places in (starts, ends))
         starts, ends = (tf.where(is_none, 0, places[:, 0]) for places in (starts, ends))
         answers = slices(context, *(tf.RaggedTensor.from_tensor(places[:, None]) for places in (starts, ends)))
-        return {
+        outputs = {
             "answer": answers.values,
             "start": starts,
             "end": ends,
             "probability": tf.where(is_none, probabilities[:, -1], probabilities[:, 0]),
             "score": tf.where(is_none, null_scores, scores[:, 0]),
-            **({"null_score": null_scores} if may_be_none else {}),
             **rows.facts,
         }
+        if may_be_none:
+            threshold = tf.constant(self._settings.null_threshold, tf.float32)
+            outputs |= {
+                "null_score": null_scores,
+                "null_threshold": tf.fill(tf.shape(null_scores), threshold),
+                "best_start": best_start,
+                "best_end": best_end,
+                "best_score": tf.where(any_found, scores[:, 0], 0.0),
+                "best_probability": tf.where(any_found, probabilities[:, 0], 0.0),
+            }
+        return outputs
 
     def answer_ids(self, token_ids: tf.Tensor, segment_ids: tf.Tensor) -> Outputs:
         """Answers ids.

@@ -80,7 +80,8 @@ def _strings(name: str, values: list[Any], first: int) -> np.ndarray:
         if isinstance(value, list | tuple | np.ndarray):
             raise _uneven(name, first, len(values))
         if not isinstance(value, str | bytes):
-            raise InputError(f"`rows` must have texts or bytes for {name}. Received: {_echo(value)}")
+            row = first + i // (array.size // len(values))
+            raise InputError(f"`rows` must have texts or bytes for {name}. Received: {_echo(value)} in row {row}")
         try:
             encoded[i] = value.encode("utf-8") if isinstance(value, str) else bytes(value)
         except UnicodeEncodeError:

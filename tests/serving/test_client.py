@@ -368,7 +368,8 @@ def test_signatures_are_asked_for_once_and_again_after_a_refusal(rest, monkeypat
         ("text", "serving_default", "`rows` must be a list of rows, not a single one. Received: 'text'"),
         ({"text": "a"}, "serving_default", "`rows` must be a list of rows, not a single one. Received: {'text'"),
         (["a"], "q", "`signature_name` must be one of ids, serving_default. Received: signature_name='q'"),
-        ([5], "serving_default", "`rows` must have texts or bytes for text. Received: 5"),
+        ([5], "serving_default", "`rows` must have texts or bytes for text. Received: 5 in row 0"),
+        (["a", None], "serving_default", "`rows` must have texts or bytes for text. Received: None in row 1"),
         ([["a", "b"]], "serving_default", "`rows` must have single values for text. Received: lists of values"),
         ([{"texts": "a"}], "serving_default", "signature's inputs: text. Received: texts in row 0"),
         (["a\ud800"], "serving_default", "`rows` must have texts of whole characters for text. Received: 'a\\\\ud800'"),
@@ -405,6 +406,8 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_sent(rest, rows, si
             "`address` must have the form http://HOST:PORT or grpc://HOST:PORT. Received: ",
         ),
         ({"address": "https://localhost"}, "`address` must have the form"),
+        ({"address": "https://localhost:443"}, "`address` must have the form"),
+        ({"address": "ftp://localhost:21"}, "`address` must have the form"),
         ({"address": "http://localhost/v1/models/bert"}, "`address` must have the form"),
         ({"address": "http://localhost:port"}, "`address` must have the form"),
         ({"address": "http://me@localhost"}, "`address` must have the form"),
@@ -457,5 +460,9 @@ def test_the_local_server_answers_the_client(small_server):
         with pytest.raises(InvalidArgument, match=r"indices\[0,0\] = 9 is not in \[0, 4\)"):
             client.predict([{"token_ids": [9], "segment_ids": [0]}], signature_name="pairs")
         assert client.status() == [VersionStatus(3, "AVAILABLE", "OK", "")]
+        with pytest.raises(InputError, match=r"must be one that answers questions, .* model='small', with text"):
+            client.answer_long_context("?", "a context")
+        with pytest.raises(InputError, match=r"must be one of decimals, pairs, serving_default\. Received"):
+            client.predict(["a"], signature_name="none")
     with Client(address, model="zz") as client, pytest.raises(NotFound, match=r"Latest\(zz\)"):
         client.predict(["a"])

@@ -318,6 +318,13 @@ def check_answers(export):
         np.testing.assert_allclose(answer["probability"][i], given.probability, atol=1e-5)
         np.testing.assert_allclose(answer["score"][i], given.score, atol=1e-4)
         np.testing.assert_allclose(answer["null_score"][i], given.null_score, atol=1e-4)
+        # With a threshold that nothing is above, the best answer is given.
+        [best] = [answering.choose(answering.find([questions[i]], [contexts[i]])[0], null_threshold=1e9)]
+        assert (answer["best_start"][i], answer["best_end"][i]) == (best.start, best.end)
+        if best.end:
+            np.testing.assert_allclose(answer["best_score"][i], best.score, atol=1e-4)
+            np.testing.assert_allclose(answer["best_probability"][i], best.probability, atol=1e-5)
+        assert answer["null_threshold"][i] == np.float32(-0.3)
     assert compared > 3
 
 
