@@ -3,11 +3,12 @@
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -51,42 +52,66 @@ def _check_replaceable(target: Path, path: str | os.PathLike[str], subject: str)
 
 
 @contextlib.contextmanager
-def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+def atomic_directory(
+    path: str | os.PathLike[str], *, replace: bool = False, if_taken: Callable[[], Path] | None = None
+) -> Iterator[Path]:
     """Yields a temporary directory beside `path` that becomes `path` when the block ends well.
+
+    What killed processes left of earlier ones for the same path is cleared; that of living ones is left alone.
 
     Args:
         path: the directory to make. Missing parents are created, and removed again on failure.
-        replace: whether an existing directory at `path` may be swapped out. What a killed process left of an
-            earlier swap is then cleared, so only one process may write there.
+        replace: whether an existing directory at `path` may be swapped out. Only one process may do so.
+        if_taken: returns another path beside it, if meanwhile one has come to be there that may not be replaced.
 
     Raises:
-        InputError: if `path` is a mount point.
+        InputError: if `path` is a mount point, or has come to be there meanwhile.
     """
     target = followed(path)
     _check_replaceable(target, path, "An output directory")
     with new_parents(target):
-        if replace:
-            _clear_leftovers(target)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        try:
+        _clear_leftovers(target, and_olds=replace)
+        with _held_directory(target) as temporary:
             temporary.chmod(0o777 & ~_umask())
             yield temporary
             for content in (*temporary.rglob("*"), temporary):
                 if not content.is_symlink():
                     to_disk(content)
-            _swap_in(temporary, target, replace)
+            while not _swapped_in(temporary, target, replace):
+                if if_taken is None:
+                    raise InputError(
+                        "An output directory must not come to be there while it is made; another process has made it. "
+                        f"Received: {os.fspath(path)!r}"
+                    )
+                target = if_taken()
             to_disk(target.parent)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+
+
+@contextlib.contextmanager
+def _held_directory(target: Path) -> Iterator[Path]:
+    """Yields a temporary directory beside `target`, locked while this process lives; removed if the block fails."""
+    while True:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        with contextlib.suppress(FileNotFoundError):  # before it was locked, another process may have cleared it
+            handle = os.open(temporary, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if temporary.exists():
+                break
+            os.close(handle)
+    try:
+        yield temporary
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path with the suffix of `path`, whose file becomes `path` when the block ends well.
 
-    For libraries that open their files themselves. What a killed process left is cleared, so only one process may
-    write there.
+    For libraries that open their files themselves. What killed processes left is cleared.
 
     Raises:
         InputError: if `path` is there and is no regular file.
@@ -94,16 +119,14 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = followed(path)
     _check_regular(target, path)
     with new_parents(target):
-        _clear_leftovers(target)
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        try:
+        _clear_leftovers(target, and_olds=True)
+        with _held_directory(target) as folder:
             temporary = folder / target.name
             yield temporary
             give_usual_mode(temporary)
             to_disk(temporary)
             temporary.replace(target)
             to_disk(target.parent)
-        finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -178,10 +201,16 @@ def new_parents(target: Path) -> Iterator[None]:
         raise
 
 
-def _swap_in(temporary: Path, target: Path, replace: bool) -> None:
+def _swapped_in(temporary: Path, target: Path, replace: bool) -> bool:
+    """Puts a directory in its place; returns whether that was free, or might be taken."""
     if not (target.is_dir() and (replace or not any(target.iterdir()))):
-        temporary.rename(target)
-        return
+        try:
+            temporary.rename(target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
     if not _exchange(temporary, target):
         # Not at one stroke on this system: between the two renames a kill leaves what `_clear_leftovers` mends.
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
@@ -189,6 +218,7 @@ def _swap_in(temporary: Path, target: Path, replace: bool) -> None:
         temporary.rename(target)
         temporary = old
     shutil.rmtree(temporary, ignore_errors=True)
+    return True
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -201,11 +231,21 @@ def _exchange(one: Path, other: Path) -> bool:
     return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
-def _clear_leftovers(target: Path) -> None:
-    if not target.exists() and (olds := _leftovers(target, "old")):
-        olds[-1].rename(target)
-    for rest in (*_leftovers(target, "old"), *_leftovers(target, "partial")):
-        shutil.rmtree(rest, ignore_errors=True)
+def _clear_leftovers(target: Path, *, and_olds: bool) -> None:
+    if and_olds:
+        if not target.exists() and (olds := _leftovers(target, "old")):
+            olds[-1].rename(target)
+        for rest in _leftovers(target, "old"):
+            shutil.rmtree(rest, ignore_errors=True)
+    for rest in _leftovers(target, "partial"):
+        with contextlib.suppress(OSError):
+            handle = os.open(rest, os.O_RDONLY)
+            try:
+                # Whoever is at work on it holds it.
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(rest, ignore_errors=True)
+            finally:
+                os.close(handle)
 
 
 def _leftovers(target: Path, suffix: str) -> list[Path]:

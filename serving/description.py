@@ -28,6 +28,17 @@ def model_facts(loaded: LoadedModel) -> dict[str, Any]:
     }
 
 
+def purpose(kind: str, task: str | None) -> str:
+    """Returns what a model is for, in words.
+
+    Args:
+        kind: of its answers, such as `"classification"`.
+        task: that of its settings, if it has some.
+    """
+    other = {"multilabel": "multilabel classification", "regression": "regression"}
+    return other.get(task or "", kind) if kind == "classification" else kind
+
+
 def json_array(array: np.ndarray) -> list[Any]:
     """Returns an array as lists; bytes as texts."""
     return np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist()

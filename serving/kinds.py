@@ -66,7 +66,9 @@ class Kind(NamedTuple):
         task = self.task(directory, max_length=max_length)
         if isinstance(task, QuestionAnswering):
             return LoadedQuestionAnswerer(directory, task)
-        return LoadedModel(directory, task.model, task.tokenizer, max_length=task.max_length, settings=task.settings)
+        # Of an encoder's usual settings only the length of rows counts.
+        settings = None if self.task is _Encoder else task.settings
+        return LoadedModel(directory, task.model, task.tokenizer, max_length=task.max_length, settings=settings)
 
 
 FILL_MASK = Kind("fill-mask", FillMaskSignatures, FillMaskComparison, None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from keras_bert_impl.checkpoints.model_directory import model_directory
-from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens
+from keras_bert_impl.checkpoints.tokenizer_files import check_rows_for_tokens, missing_tokens
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
@@ -53,6 +53,21 @@ class LoadedModel:
     def num_parameters(self) -> int:
         """Parameters that came from the directory; those of fresh parts are not among them."""
         return self.model.count_params() - sum(self._part(part).count_params() for part in self.fresh_parts)
+
+    @property
+    def task_name(self) -> str | None:
+        """The task of the settings, if there are some."""
+        return None if self.settings is None else self.settings.task
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of the directory."""
+        notes = [
+            f"The model was saved without its {part}; the outputs that need it are left out."
+            for part in sorted(self.fresh_parts)
+        ]
+        missing = missing_tokens(self.tokenizer, self.model.config)
+        return notes if missing is None else [*notes, missing]
 
     @property
     def encoder(self) -> BertEncoder:

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras_bert_impl
 
+from .description import purpose
 from .measurements import Measurements
 
 FILE = "README.md"
@@ -47,7 +48,9 @@ def model_card(
         warm_up_requests: how many lie beside it.
     """
     sections = {
-        f"BERT for {description['kind']}": _what_it_is(description),
+        f"BERT for {purpose(description['kind'], (description.get('task') or {}).get('task'))}": _what_it_is(
+            description
+        ),
         "How good it is": _how_good(measured),
         "Limits": _limits(description, vocabulary),
         "How to ask it": _signatures(description["signatures"]),
@@ -161,11 +164,15 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _checks(proof: Mapping[str, Any], warm_up_requests: int) -> list[str]:
     return [
-        f"Before it was put in place, a process with TensorFlow {proof['tensorflow']} alone answered "
+        f"Before it was put in place, a process with TensorFlow {proof['tensorflow']} {_alone(proof)} answered "
         f"{proof['requests']:,} requests about {proof['texts']:,} texts as the Keras model does, to "
         f"{proof['largest_difference']:.1e} of the output's largest value ({proof['bound']:.0e} was allowed): "
         f"`proof.json`. {warm_up_requests:,} of these requests lie beside it for servers to warm up with.",
     ]
+
+
+def _alone(proof: Mapping[str, Any]) -> str:
+    return "and tensorflow-text" if proof.get("other_ops") else "alone"
 
 
 def _software(proof: Mapping[str, Any]) -> dict[str, str]:

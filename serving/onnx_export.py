@@ -15,7 +15,7 @@ from keras_bert_impl.atomic import atomic_directory, check_new_directory
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.extras import check_extra
 
-from .description import LARGE_OUTPUTS, json_array, model_facts, write_json
+from .description import LARGE_OUTPUTS, json_array, model_facts, purpose, write_json
 from .kinds import FILL_MASK, kind_of
 from .proof.prove_onnx import SIGNATURE, OnnxProof, prove_onnx
 
@@ -66,9 +66,10 @@ def export_onnx(
     # Answers are compared in float32 as the CPU computes it, so the model is read there.
     with tf.device("CPU:0"):
         loaded = kind.load(model_dir, max_length)
-    say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}, a model for {kind.name}.")
-    for part in sorted(loaded.fresh_parts):
-        say(f"The model was saved without its {part}; the outputs that need it are left out.")
+    told = purpose(kind.name, loaded.task_name)
+    say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}, a model for {told}.")
+    for line in loaded.notes:
+        say(line)
     with tf.device("CPU:0"):
         comparison = kind.comparison(loaded, **({"top": 1} if kind is FILL_MASK else {}))
 

@@ -16,7 +16,7 @@ from keras_bert_impl.tokenization.in_graph import InGraphWordPiece
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
 from . import warm_up
-from .description import LARGE_OUTPUTS, json_array, model_facts, write_json
+from .description import LARGE_OUTPUTS, json_array, model_facts, purpose, write_json
 from .kinds import FILL_MASK, kind_of
 from .loaded_model import LoadedModel, checked_top
 from .measurements import measurements
@@ -68,7 +68,15 @@ def export_saved_model(
         InputError: if the model cannot be read, an argument is out of range or the version exists.
         ExportError: if the export does not answer as the model does; nothing is put in place.
     """
+    if not os.fspath(target_dir):
+        raise InputError("`target_dir` must name a directory. Received: target_dir=''")
     target = _version_directory(Path(target_dir), version)
+    places = [target]
+
+    def next_place() -> Path:
+        places.append(_version_directory(Path(target_dir), None))
+        return places[-1]
+
     kind = kind_of(model_dir)
     if top is not None and kind is not FILL_MASK:
         raise InputError(
@@ -82,19 +90,21 @@ def export_saved_model(
     options = {"top": checked_top(_USUAL_TOP if top is None else top, loaded.model)} if kind is FILL_MASK else {}
     say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}.")
     if kind is not FILL_MASK:
-        say(f"It is a model for {kind.name}: requests give {' and '.join(loaded.text_inputs)}.")
-    for part in sorted(loaded.fresh_parts):
-        say(f"The model was saved without its {part}; the outputs that need it are left out.")
+        told = purpose(kind.name, loaded.task_name)
+        say(f"It is a model for {told}: requests give {' and '.join(loaded.text_inputs)}.")
+    for line in loaded.notes:
+        say(line)
     with tf.device("CPU:0"):
         comparison = kind.comparison(loaded, **options)
         if attention:
             comparison.expect_attention()
 
-    with atomic_directory(target) as folder:
+    with atomic_directory(target, if_taken=next_place if version is None else None) as folder:
         tokenizer = _in_graph(loaded.tokenizer, tokenizer_ops)
         signatures = kind.signatures(loaded, tokenizer, **options)
         specs = _write(signatures, tokenizer, folder, attention)
-        say("Proving it: a process with TensorFlow alone runs each signature, and the Keras model answers the same.")
+        alone = "TensorFlow alone" if tokenizer_ops == "core" else "TensorFlow and tensorflow-text"
+        say(f"Proving it: a process with {alone} runs each signature, and the Keras model answers the same.")
         proof = prove(folder, comparison, text_ops=tokenizer_ops == "text")
         extra = folder / "assets.extra"
         extra.mkdir(exist_ok=True)
@@ -114,6 +124,7 @@ def export_saved_model(
         "Proved on {texts} texts in {requests} requests: largest difference {largest_difference:.1e} of the output's "
         "largest value (allowed: {bound:.0e}).".format(**proof.record)
     )
+    target = places[-1]
     if other_ops := proof.record["other_ops"]:
         say(f"A server needs these operations of tensorflow-text: {', '.join(other_ops)}.")
     say(f"Exported version {target.name} to {target}. To serve it here: keras-bert serve {target.parent}")
@@ -121,8 +132,10 @@ def export_saved_model(
 
 
 def _version_directory(target: Path, version: int | None) -> Path:
-    if target.exists() and not target.is_dir():
-        raise InputError(f"`target_dir` must be a directory. Received: {str(target)!r}, which is a file")
+    there = next((path for path in (target, *target.parents) if os.path.lexists(path)), target)
+    if there.exists() and not there.is_dir():
+        below = "which is" if there == target else f"below {str(there)!r}, which is"
+        raise InputError(f"`target_dir` must be a directory. Received: {str(target)!r}, {below} a file")
     if (target / "saved_model.pb").is_file():
         raise InputError(
             "`target_dir` must be a directory of numbered versions. "

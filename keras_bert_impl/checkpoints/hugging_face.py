@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,8 @@ def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {error}") from error
+        fault = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {fault}") from error
 
 
 def _bert_config(values: dict[str, Any], file: Path) -> tuple[BertConfig, tuple[str, ...]]:
@@ -242,9 +243,27 @@ def _labels(values: dict[str, Any], file: Path, tensors: dict[str, StoredTensor]
     if not named or len(set(labels)) < count:
         raise InputError(
             f"`path` must have one name in `id2label` for each output of its classifier. Received: {str(file)!r}, "
-            f"{count} outputs, id2label={given!r}"
+            f"{count} outputs, id2label={given!r:.200}"
         )
+    for label in map(str, labels):
+        if any("\ud800" <= character <= "\udfff" for character in label):
+            raise InputError(
+                "`path` must have labels of whole characters in `id2label`. "
+                f"Received: {str(file)!r}, {label!r}, with half of one"
+            )
+    _check_numbers(values.get("label2id"), labels, file)
     return labels  # type: ignore[return-value]
+
+
+def _check_numbers(given: Any, labels: Sequence[str | None], file: Path) -> None:
+    """Refuses numbers of labels that are not those of `id2label`; names that are not there say nothing."""
+    numbers = given if isinstance(given, dict) else {}
+    for i, label in enumerate(labels):
+        if label in numbers and str(numbers[label]) != str(i):
+            raise InputError(
+                "`path` must have the same numbers in `label2id` and `id2label`. "
+                f"Received: {str(file)!r}, {label!r} with {numbers[label]!r} and {i}"
+            )
 
 
 def _open_weights(folder: Path) -> tuple[str, list[StoredTensor]]:

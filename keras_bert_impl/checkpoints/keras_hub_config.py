@@ -66,7 +66,8 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {error}") from error
+        fault = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputError(f"`path` must hold readable JSON. Received: {str(file)!r}: {fault}") from error
     if not isinstance(content, dict):
         raise InputError(f"`path` must hold a JSON object. Received: {str(file)!r}")
     return content

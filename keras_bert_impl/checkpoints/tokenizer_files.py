@@ -12,6 +12,8 @@ from keras_bert_impl.errors import InputError
 from keras_bert_impl.tokenization.vocabulary_file import load_vocabulary
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
+_FILLED_UP = 256
+
 
 def tokenizer_beside(
     checkpoint: Checkpoint,
@@ -47,12 +49,31 @@ def tokenizer_beside(
 
 
 def check_rows_for_tokens(tokenizer: WordPieceTokenizer, config: BertConfig) -> None:
-    """Raises `InputError` unless a model has a row for every token; it may have more."""
+    """Raises `InputError` unless a model has a row for every token, and most rows a token.
+
+    Tables are often filled up, to a multiple of 8 to 128. A vocabulary of fewer tokens
+    than half the rows was cut off, or is another model's.
+    """
     if tokenizer.vocab_size > config.vocab_size:
         raise InputError(
             "`model` must have a row for every token of its vocabulary. "
             f"Received: {tokenizer.vocab_size} tokens, {config.vocab_size} rows"
         )
+    if missing_tokens(tokenizer, config) and tokenizer.vocab_size < config.vocab_size / 2:
+        raise InputError(
+            "`model` must have tokens for at least half the rows of its table; this vocabulary was cut off, or is "
+            f"another model's. Received: {tokenizer.vocab_size:,} tokens, {config.vocab_size:,} rows"
+        )
+
+
+def missing_tokens(tokenizer: WordPieceTokenizer, config: BertConfig) -> str | None:
+    """Returns what is to be said where more rows of a table have no token than fill it up; None where not."""
+    if config.vocab_size - tokenizer.vocab_size < _FILLED_UP:
+        return None
+    return (
+        f"The vocabulary has {tokenizer.vocab_size:,} tokens for the {config.vocab_size:,} rows of the model's table: "
+        "is it whole?"
+    )
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -87,7 +87,7 @@ def run(options: Namespace) -> None:
 def _export_saved_model(options: Namespace) -> None:
     from keras_bert_impl.serving.deploy.deployment import check_deployment, write_deployment
 
-    model_name = options.model_name or "bert"
+    model_name = "bert" if options.model_name is None else options.model_name
     if options.deploy is not None:
         check_deployment(options.deploy, model_name)  # says what is wrong before TensorFlow's start
     elif options.model_name is not None:

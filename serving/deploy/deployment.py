@@ -75,7 +75,7 @@ def write_deployment(
         readme.FILE: readme.readme(export, output, model_name, image),
     }
     _write(output, files)
-    say(f"Wrote {len(files)} files for {image} to {output}; {output / readme.FILE} says how to use them.")
+    say(f"Wrote {len(files) + 1} files for {image} to {output}; {output / readme.FILE} says how to use them.")
     return [output / name for name in files]
 
 
@@ -86,6 +86,8 @@ def check_deployment(output_dir: str | os.PathLike[str], model_name: str) -> Non
         InputError: if files are there that would be replaced and were not written by this package, or the name cannot
             stand in an address and in a file.
     """
+    if not os.fspath(output_dir):
+        raise InputError("`output_dir` must name a directory. Received: output_dir=''")
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]*", model_name):
         raise InputError(
             "`model_name` must be of letters, digits, `_`, `.` and `-`, the first a letter or digit. "

@@ -78,7 +78,8 @@ of the run. A single request of more than {rows} rows is refused: send several.
 {export.waiting_mib:,} MiB are asked for: twice the weights ({weights_mib:,} MiB), since a new version is loaded while
 the old one answers, and 512 MiB for the server. The limit is {limit_mib:,} MiB: besides, {runs} runs at once
 of {rows} rows of {length} tokens, each about {run_mib:,} MiB. These are estimates from the model's sizes: watch what it
-takes, and correct them. An export with a smaller `max_length` needs less, if your texts are short.
+takes, and correct them. An export with a smaller `max_length` (an argument of `export_saved_model`, in Python)
+needs less, if your texts are short.
 
 ## On a cluster
 

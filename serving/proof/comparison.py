@@ -92,7 +92,7 @@ class Comparison(abc.ABC):
         """Returns the model's outputs for each text, by signature."""
         return {
             "serving_default": [self._alone(self.inputs([row])) for row in self.rows],
-            "token_ids": [self._alone(self._in_both_segments([row])) for row in self.rows],
+            "token_ids": [self._alone(self._id_inputs([i])) for i in range(self.count)],
         }
 
     def request(self, signature: str, members: Sequence[int]) -> Outputs:
@@ -103,7 +103,7 @@ class Comparison(abc.ABC):
                 name: np.array([text.encode("utf-8") for text in column])
                 for name, column in zip(self.loaded.text_inputs, columns, strict=True)
             }
-        inputs = self._in_both_segments([self.rows[i] for i in members])
+        inputs = self._id_inputs(members)
         return {name: inputs[name] for name in ("token_ids", "segment_ids")}
 
     def differences(self, signature: str, answer: Outputs, number: int) -> dict[str, float]:
@@ -137,13 +137,17 @@ class Comparison(abc.ABC):
         for name, scale in (scales | derived).items():
             yield name, max(scale, TINY)
 
-    def _in_both_segments(self, rows: Sequence[Any]) -> dict[str, np.ndarray]:
-        """The model's inputs for rows whose second half is a second text; the padding token's id is padding."""
-        inputs = self.inputs(rows)
+    def _id_inputs(self, members: Sequence[int]) -> dict[str, np.ndarray]:
+        """The model's inputs for ids: the second half of a row is a second text; the padding token's id is padding.
+
+        But for the first row, which is shown as the example and must be the one that its text becomes.
+        """
+        inputs = self.inputs([self.rows[i] for i in members])
         is_token = inputs["token_ids"] != self.loaded.tokenizer.pad_token_id
         is_second = np.cumsum(is_token, axis=1) > is_token.sum(axis=1, keepdims=True) // 2
         last_segment = min(1, self.loaded.model.config.type_vocab_size - 1)
-        segment_ids = (is_second & is_token).astype("int32") * last_segment
+        halves = (is_second & is_token).astype("int32") * last_segment
+        segment_ids = np.where(np.array(members)[:, None] == 0, inputs["segment_ids"], halves)
         return inputs | {"segment_ids": segment_ids, "padding_mask": is_token.astype("int32")}
 
     def _alone(self, inputs: dict[str, np.ndarray]) -> Outputs:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert_impl.atomic import atomic_directory, check_new_directory
 from keras_bert_impl.errors import InputError
 
-from ..description import write_json
+from ..description import purpose, write_json
 from ..fill_mask import FillMask
 from ..kinds import Kind, kind_of
 from ..loaded_model import LoadedModel, checked_directory
@@ -89,9 +89,10 @@ def export_tflite(
     # Answers are compared in float32 as the CPU computes it, so the model is read there.
     with tf.device("CPU:0"), tempfile.TemporaryDirectory() as folder:
         before, loaded = _asked_and_loaded(kind, model_dir)
-        say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}, a model for {kind.name}.")
-        for part in sorted(loaded.fresh_parts):
-            say(f"The model was saved without its {part}; the outputs that need it are left out.")
+        told = purpose(kind.name, loaded.task_name)
+        say(f"Read {loaded.num_parameters:,} parameters from {loaded.directory}, a model for {told}.")
+        for line in loaded.notes:
+            say(line)
         columns = _columns(length, loaded)
         texts = _as_asked(calibration(before) if callable(calibration) else calibration or (), loaded)
         judged = labelled(before) if callable(labelled) else labelled

@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,10 +63,49 @@ def test_a_directory_is_swapped_whole(tmp_path, monkeypatch, at_one_stroke):
             (temporary / "weights").write_text(content)
         assert (target / "weights").read_text() == content
         assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    with pytest.raises(OSError), atomic_directory(target) as temporary:
+    with pytest.raises(InputError, match="must not come to be there"), atomic_directory(target) as temporary:
         (temporary / "weights").write_text("third")
     assert (target / "weights").read_text() == "second"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_where_a_place_was_taken_meanwhile_another_may_be_named(tmp_path):
+    places = iter([tmp_path / "2", tmp_path / "3"])
+    with atomic_directory(tmp_path / "1", if_taken=lambda: next(places)) as mine:
+        (mine / "whose").write_text("mine")
+        for number in ("1", "2"):
+            with atomic_directory(tmp_path / number) as other:
+                (other / "whose").write_text("other")
+    assert {path.name: (path / "whose").read_text() for path in tmp_path.iterdir()} == {
+        "1": "other",
+        "2": "other",
+        "3": "mine",
+    }
+
+
+_AT_WORK = """
+import pathlib, sys, time
+from keras_bert_impl.atomic import atomic_directory
+with atomic_directory(pathlib.Path(sys.argv[1])) as folder:
+    (folder / "half").touch()
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_work_of_a_living_process_is_left_alone_and_of_a_killed_one_cleared(tmp_path):
+    command = [sys.executable, "-c", _AT_WORK, str(tmp_path / "1")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        its = Path(process.stdout.readline().strip())
+        with contextlib.suppress(RuntimeError), atomic_directory(tmp_path / "1"):
+            raise RuntimeError
+        assert (its / "half").exists()
+        process.kill()
+        process.wait()
+    assert its.exists()
+    with atomic_directory(tmp_path / "1"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
 
 
 def test_what_a_kill_between_two_renames_left_is_mended(tmp_path):

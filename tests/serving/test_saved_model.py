@@ -10,11 +10,14 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+from task_models import toy_bert_config, toy_tokenizer
 
 from keras_bert_impl.errors import InputError
+from keras_bert_impl.models.bert_encoder import BertEncoder
 from keras_bert_impl.models.bert_pretrainer import BertPretrainer
 from keras_bert_impl.serving import saved_model, warm_up
 from keras_bert_impl.serving.description import weights_sha256
+from keras_bert_impl.serving.kinds import kind_of
 from keras_bert_impl.serving.loaded_model import LoadedMaskedLM
 from keras_bert_impl.serving.local_server import LocalServer
 from keras_bert_impl.serving.proof import clean_process
@@ -403,6 +406,26 @@ def test_a_target_that_is_no_directory_of_versions_is_refused(small_run, export,
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"`target_dir` must be a directory. Received: '.*file', which is a file"):
         export_saved_model(small_run, tmp_path / "file")
+    with pytest.raises(
+        InputError, match=r"`target_dir` must be a directory. Received: '.*a/b', below '.*file', which is a"
+    ):
+        export_saved_model(small_run, tmp_path / "file" / "a" / "b")
+    with pytest.raises(InputError, match=r"`target_dir` must name a directory. Received: target_dir=''"):
+        export_saved_model(small_run, "")
+
+
+def test_a_vocabulary_that_may_not_be_whole_is_told_of_and_one_that_cannot_be_is_refused(tmp_path):
+    tokenizer = toy_tokenizer([f"word{i}" for i in range(600)])
+    BertEncoder(toy_bert_config(tokenizer), pooler=False, seed=1).save_pretrained(tmp_path, tokenizer=tokenizer)
+    rows, vocabulary = tokenizer.vocab_size, (tmp_path / "vocab.txt").read_text().splitlines(keepends=True)
+    for cut, note in ((255, []), (256, [f"The vocabulary has {rows - 256} tokens for the {rows} rows of the model's"])):
+        (tmp_path / "vocab.txt").write_text("".join(vocabulary[: rows - cut]))
+        notes = kind_of(tmp_path).load(tmp_path).notes
+        assert len(notes) == len(note) and all(map(str.startswith, notes, note))
+    (tmp_path / "vocab.txt").write_text("".join(vocabulary[: rows // 2 - 1]))
+    message = rf"tokens for at least half the rows of its table; .* Received: {rows // 2 - 1} tokens, {rows} rows"
+    with pytest.raises(InputError, match=message):
+        export_saved_model(tmp_path, tmp_path / "exports")
 
 
 def test_an_export_that_differs_from_the_model_is_found_out(export, small_run):
@@ -428,6 +451,20 @@ def test_an_export_that_cannot_be_run_is_found_out(export, small_run, tmp_path, 
     monkeypatch.setattr(clean_process, "_RUNNER", runner)
     with pytest.raises(ExportError, match="cannot be run by TensorFlow alone: no such operation"):
         prove(export / "1", FillMaskComparison(LoadedMaskedLM.from_path(small_run), TOP))
+
+
+def test_a_number_that_another_export_took_meanwhile_is_left_to_it(small_run, export, tmp_path, monkeypatch):
+    proved = prove
+
+    def prove_while_another_finishes(*arguments, **options):
+        shutil.copytree(export / "1", tmp_path / "exports" / "1")
+        return proved(*arguments, **options)
+
+    monkeypatch.setattr(saved_model, "prove", prove_while_another_finishes)
+    lines = []
+    assert export_saved_model(small_run, tmp_path / "exports", say=lines.append) == tmp_path / "exports" / "2"
+    assert lines[-1].startswith(f"Exported version 2 to {tmp_path / 'exports' / '2'}.")
+    assert sorted(path.name for path in (tmp_path / "exports").iterdir()) == ["1", "2"]
 
 
 def test_an_export_without_proof_is_not_put_in_place(small_run, tmp_path, monkeypatch):

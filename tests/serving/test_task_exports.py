@@ -353,7 +353,14 @@ def check_description(export):
     }
     assert described["signatures"]["token_ids"]["inputs"].keys() == {"token_ids", "segment_ids"}
     assert described["max_length"] == (33 if export.name == "classification" else 40)
+    told = {"multilabel": "multilabel classification", "regression": "regression"}.get(export.name)
+    if told:
+        assert f"It is a model for {told}: requests give {' and '.join(texts)}." in export.lines
     assert any(line.endswith(f"requests give {' and '.join(texts)}.") for line in export.lines)
+    assert ("task" in described) == (export.name != "embedding")
+    # The ids that are shown are those of the text that is shown beside them.
+    shown = described["signatures"]["token_ids"]["example"]["request"]["inputs"]["segment_ids"]
+    assert {*shown[0]} == ({0, 1} if len(texts) == 2 else {0})
 
 
 def check_operations(export):

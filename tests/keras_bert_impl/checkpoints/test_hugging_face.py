@@ -325,7 +325,9 @@ def test_an_odd_architecture_is_one_that_is_not_stated(folder, architectures):
 
 def test_json_nested_too_deeply_is_refused(folder):
     (folder / "config.json").write_text("[" * 200_000)
-    with pytest.raises(InputError, match=r"`path` must hold readable JSON. Received: '.*config.json'"):
+    with pytest.raises(
+        InputError, match=r"`path` must hold readable JSON. Received: '.*config.json': nested too deeply"
+    ):
         BertEncoder.from_pretrained(folder)
 
 

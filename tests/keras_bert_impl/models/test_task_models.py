@@ -186,6 +186,27 @@ def test_numbered_labels_may_be_named(tmp_path):
         BertClassifier.from_pretrained(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"label2id": {"a": 1, "b": 0}},
+            r"the same numbers in `label2id` and `id2label`. Received: .* 'a' with 1 and 0",
+        ),
+        (
+            {"id2label": {"0": "a", "1": "b\ud800", "2": "c", "3": "d"}},
+            r"labels of whole characters .*, 'b\\ud800', with",
+        ),
+    ],
+)
+def test_labels_that_contradict_themselves_are_refused(changes, message, tmp_path):
+    BertClassifier(small_config(), labels=list("abcd")).save_pretrained(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(ValueError, match=message):
+        BertClassifier.from_pretrained(tmp_path / "model")
+
+
 @pytest.mark.parametrize("labels", [[], "yes", ["a", "a"], ["a", ""], [1, 2], None])
 def test_labels_that_are_no_different_names_are_refused(labels):
     with pytest.raises(ValueError, match=r"`labels` must be a list of one or more different names. Received: labels="):

@@ -291,7 +291,8 @@ def test_the_files_and_what_is_said(export, tmp_path):
     lines, output, image = [], tmp_path / "new" / "deploy", "registry.example:5000/serving:7"
     files = write_deployment(export, output, image=image, say=lines.append)
     assert all(path.is_file() for path in files) and len(files) == 7
-    assert lines == [f"Wrote 7 files for {image} to {output}; {output / 'README.md'} says how to use them."]
+    assert len(list(output.iterdir())) == 8
+    assert lines == [f"Wrote 8 files for {image} to {output}; {output / 'README.md'} says how to use them."]
     assert f"image: {image}\n" in (output / "compose.yaml").read_text()
 
 
@@ -422,7 +423,7 @@ def test_the_command_writes_the_files_of_what_it_exported(tmp_path, monkeypatch,
     target, output = tmp_path / "export", tmp_path / "deploy"
     assert main(["export", "MODEL", str(target), "--attention", "--deploy", str(output), "--model-name", "film"]) == 0
     assert "COPY 4 /models/film/4" in (output / "Dockerfile").read_text()
-    assert f"Wrote 7 files for {IMAGE} to {output}" in capsys.readouterr().out
+    assert f"Wrote 8 files for {IMAGE} to {output}" in capsys.readouterr().out
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
