@@ -3,10 +3,18 @@
 from typing import Any
 
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.models import BertClassifier
+from keras_bert_impl.models import (
+    BertClassifier,
+    BertEncoder,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
 from keras_bert_impl.tokenization.wordpiece import WordPieceTokenizer
 
-CLASSIFIERS = {
+MODELS: dict[str, tuple[Any, dict[str, Any] | None]] = {
+    "embedding": (lambda config: BertEncoder(config, seed=3), None),
+    "fill-mask": (lambda config: BertPretrainer(config, seed=3), None),
     "classification": (
         lambda config: BertClassifier(config, labels=("bad", "søso", "good"), seed=3),
         {"pair": True, "max_length": 33},
@@ -17,8 +25,14 @@ CLASSIFIERS = {
         ),
         {"label_threshold": 0.6},
     ),
+    "regression": (
+        lambda config: BertClassifier(config, labels=("score",), problem_type="regression", seed=3),
+        {"pair": False},
+    ),
+    "tagging": (lambda config: BertTokenClassifier(config, labels=("O", "B-person", "I-person"), seed=3), {}),
+    "qa": (lambda config: BertQuestionAnswerer(config, seed=3), {"max_question_length": 9, "may_have_no_answer": True}),
 }
-"""Models to be exported, and the settings of their tasks."""
+"""Models to be exported, by name, and the settings of their tasks; None where there are none."""
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = "good fine great nice bad dull poor awful film book play song a the was very not and i it . , ! ?".split()

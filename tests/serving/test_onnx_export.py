@@ -10,15 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from task_models import CLASSIFIERS, toy_bert_config, toy_tokenizer
+from task_models import MODELS, toy_bert_config, toy_tokenizer
 
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models import (
-    BertClassifier,
     BertEncoder,
     BertPretrainer,
-    BertQuestionAnswerer,
-    BertTokenClassifier,
 )
 from keras_bert_impl.serving import onnx_export
 from keras_bert_impl.serving.kinds import EMBEDDING, FILL_MASK
@@ -32,17 +29,6 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra `onnx`"
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
 POSITIONS = 40
-MODELS = {
-    "embedding": (lambda config: BertEncoder(config, seed=3), None),
-    "fill-mask": (lambda config: BertPretrainer(config, seed=3), None),
-    **CLASSIFIERS,
-    "regression": (
-        lambda config: BertClassifier(config, labels=("score",), problem_type="regression", seed=3),
-        {},
-    ),
-    "tagging": (lambda config: BertTokenClassifier(config, labels=("O", "B-person"), seed=3), {}),
-    "qa": (lambda config: BertQuestionAnswerer(config, seed=3), {"max_question_length": 9}),
-}
 OUTPUTS = {
     "embedding": {"sentence_embedding", "sequence_output", "pooled_output"},
     "fill-mask": {"mask_positions", "mlm_logits", "sequence_output", "pooled_output", "nsp_logits"},

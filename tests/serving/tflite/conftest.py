@@ -3,30 +3,11 @@
 from pathlib import Path
 
 import pytest
-from task_models import CLASSIFIERS, toy_bert_config, toy_tokenizer
+from task_models import MODELS, toy_bert_config, toy_tokenizer
 
-from keras_bert_impl.models import (
-    BertClassifier,
-    BertEncoder,
-    BertPretrainer,
-    BertQuestionAnswerer,
-    BertTokenClassifier,
-)
 from keras_bert_impl.tasks import TaskSettings
 
 POSITIONS = 40
-MODELS = {
-    "embedding": (lambda config: BertEncoder(config, seed=3), None),
-    "fill-mask": (lambda config: BertPretrainer(config, seed=3), None),
-    **CLASSIFIERS,
-    "regression": (
-        lambda config: BertClassifier(config, labels=("score",), problem_type="regression", seed=3),
-        {"pair": False},
-    ),
-    "tagging": (lambda config: BertTokenClassifier(config, labels=("O", "B-person", "I-person"), seed=3), {}),
-    "qa": (lambda config: BertQuestionAnswerer(config, seed=3), {"max_question_length": 9, "may_have_no_answer": True}),
-}
-"""By name what makes a model, and the settings of its task; None where it has none."""
 
 
 @pytest.fixture(scope="session")
