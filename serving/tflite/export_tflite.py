@@ -224,6 +224,11 @@ def _notes(variant: Variant, columns: int | None, made: TextRows | None, *, own_
     if custom := variant.operators.custom:
         notes.append(f"For text in an app must register these operators: {', '.join(custom)}.")
     if made is not None:
-        others = f"; not {', '.join(map(short, made.examples))}" if made.examples else ""
+        others = f"; not {', '.join(repr(short(example)) for example in made.examples)}" if made.examples else ""
         notes.append(f"By text, {made.same:,} of {made.texts:,} have the ids that the tokenizer makes{others}.")
+        if made.with_special_tokens:
+            notes.append(
+                f"{made.with_special_tokens:,} texts more have special tokens written in them, which ids keep whole "
+                "and text in reads like other words."
+            )
     return notes
