@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert_impl.checkpoints.formats import open_checkpoint
 from keras_bert_impl.checkpoints.model_directory import model_directory
+from keras_bert_impl.checkpoints.tokenizer_files import check_tokens_for_rows
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.errors import InputError
 from keras_bert_impl.models.bert_masked_lm import BertMaskedLM
@@ -66,6 +67,7 @@ def check_fit(config: PretrainConfig, model: BertConfig, phases: list[Phase], da
             "`data` must not have a larger vocabulary than the model. "
             f"Received: {data.tokenizer.vocab_size} tokens in {config.data!r}, vocab_size={model.vocab_size}"
         )
+    check_tokens_for_rows(data.tokenizer, model)
     check_masks(config.masking, config.masked_share, data)
     if config.init is not None:
         check_same_tokens("init", config.init, data)

@@ -59,6 +59,11 @@ def check_rows_for_tokens(tokenizer: WordPieceTokenizer, config: BertConfig) -> 
             "`model` must have a row for every token of its vocabulary. "
             f"Received: {tokenizer.vocab_size} tokens, {config.vocab_size} rows"
         )
+    check_tokens_for_rows(tokenizer, config)
+
+
+def check_tokens_for_rows(tokenizer: WordPieceTokenizer, config: BertConfig) -> None:
+    """Raises `InputError` unless at least half the rows of a model's table have a token, which training asks, too."""
     if missing_tokens(tokenizer, config) and tokenizer.vocab_size < config.vocab_size / 2:
         raise InputError(
             "`model` must have tokens for at least half the rows of its table; this vocabulary was cut off, or is "

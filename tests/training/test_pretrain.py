@@ -247,6 +247,10 @@ def test_data_without_held_out_documents_still_trains(tmp_path, prepared, corpus
             r"`max_position_embeddings`, 31\. Received: length=32",
         ),
         (
+            {"model": pretraining_runs.MODEL | {"vocab_size": 300}},
+            r"tokens for at least half the rows of its table; .* Received: 26 tokens, 300 rows",
+        ),
+        (
             {"model": pretraining_runs.MODEL | {"vocab_size": 7}},
             r"`data` must not have a larger vocabulary.* Received: 26 tokens in .*, vocab_size=7",
         ),

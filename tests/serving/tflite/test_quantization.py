@@ -101,10 +101,11 @@ def test_the_same_texts_give_the_same_file(file):
 
 
 def test_a_table_that_a_head_shares_is_stored_once_in_every_form(tmp_path):
-    config = toy_bert_config(TOKENIZER, hidden_size=64, max_position_embeddings=LENGTH, vocab_size=3000)
-    BertPretrainer(config, seed=2).save_pretrained(tmp_path, tokenizer=TOKENIZER)
+    tokenizer = toy_tokenizer([f"word{i}" for i in range(3000)])
+    config = toy_bert_config(tokenizer, hidden_size=64, max_position_embeddings=LENGTH)
+    BertPretrainer(config, seed=2).save_pretrained(tmp_path, tokenizer=tokenizer)
     kind = kind_of(tmp_path)
-    float32, table = convert(kind, kind.load(tmp_path), length=LENGTH), 3000 * 64
+    float32, table = convert(kind, kind.load(tmp_path), length=LENGTH), tokenizer.vocab_size * 64
     of_masks = rows(5)
     for row in of_masks:
         row["token_ids"][0, 1] = TOKENIZER.mask_token_id
