@@ -35,6 +35,8 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
     Every word of every sentence counts once in the loss, in the window where it has most context, whatever the number
     of its pieces: with `labelled_pieces` "first" its first piece has its label, with "all" each has, with the weight
     1 / pieces. With `class_weights` "balanced" a word's weight is that of its tag: words / (tags * words of the tag).
+    For that a batch's loss is divided by what its rows weigh on average, not by what they weigh: rows of like length
+    are trained on together, and a word of short sentences would count for several of long ones.
     """
 
     per_token = ("label", "weight")
@@ -123,12 +125,15 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
             )
         for note in word_notes(cut, unknown, room):
             self.say(note)
-        return TrainingRows(token_ids, segment_ids, {"label": labels, "weight": weights})
+        sums = np.array([weight.sum() for weight in weights], "float32")
+        usual = sums.sum() / max(1, np.count_nonzero(sums))
+        row_weights = np.where(sums > 0, usual, 0).astype("float32")
+        return TrainingRows(token_ids, segment_ids, {"label": labels, "weight": weights, "row_weight": row_weights})
 
     def loss_sums(self, outputs: Any, targets: dict[str, Any]) -> tuple[Any, Any]:
-        """Returns the weighted sum of the cross entropies of the labelled pieces, and the sum of the weights."""
+        """Returns the weighted sum of the cross entropies of the labelled pieces, and the sum of the rows' weights."""
         weights = ops.cast(targets["weight"], "float32")
-        return ops.sum(weights * token_losses(outputs, targets["label"])), ops.sum(weights)
+        return ops.sum(weights * token_losses(outputs, targets["label"])), ops.sum(targets["row_weight"])
 
     def evaluate(self, model: Any, examples: Sequence[TaggedSentence]) -> Evaluation:
         """Lets the model tag the words and compares."""

@@ -150,9 +150,19 @@ def test_the_loss_is_the_weighted_sum_over_labelled_pieces(encoder):
     labels, weights = rng.integers(0, 4, (2, 5)).astype("int32"), rng.integers(0, 2, (2, 5)).astype("float32")
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     expected = -np.log(np.take_along_axis(probabilities, labels[..., None], -1)[..., 0])
-    loss, weight = task.loss_sums(ops.convert_to_tensor(logits), {"label": labels, "weight": weights})
+    targets = {"label": labels, "weight": weights, "row_weight": np.float32([1.5, 2])}
+    loss, weight = task.loss_sums(ops.convert_to_tensor(logits), targets)
     np.testing.assert_allclose(loss, (expected * weights).sum(), rtol=1e-5)
-    assert float(weight) == weights.sum()
+    assert float(weight) == 3.5
+
+
+@pytest.mark.parametrize("class_weights", ["none", "balanced"])
+def test_a_word_counts_the_same_beside_few_words_as_beside_many(encoder, class_weights):
+    sentences = [sentence("good/B-person"), sentence(" ".join(["a good/B-person fine/B-place z/I-person"] * 4))]
+    rows = prepared(encoder, train=sentences, class_weights=class_weights).rows([*sentences, TaggedSentence((), ())])
+    sums = np.array([weights.sum() for weights in rows.targets["weight"]])
+    # Rows of like length are trained on together, so what divides the loss must not depend on their words.
+    np.testing.assert_allclose(rows.targets["row_weight"], [sums.sum() / 2] * 2 + [0] * (len(sums) - 2), rtol=1e-6)
 
 
 def test_a_dev_tag_that_train_lacks_is_explained_and_weighs_nothing(encoder):
@@ -267,7 +277,8 @@ def test_a_trained_model_finds_an_entity_far_into_a_long_sentence(encoder, piece
 
     inputs = {"token_ids": filled(rows.token_ids), "segment_ids": filled(rows.segment_ids)}
     inputs["padding_mask"] = filled([np.ones_like(ids) for ids in rows.token_ids])
-    targets = {name: filled(arrays) for name, arrays in rows.targets.items()}
+    targets = {name: filled(rows.targets[name]) for name in ("label", "weight")}
+    targets["row_weight"] = rows.targets["row_weight"]
 
     @tf.function
     def step():
