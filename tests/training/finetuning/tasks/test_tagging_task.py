@@ -278,7 +278,7 @@ def test_a_trained_model_finds_an_entity_far_into_a_long_sentence(encoder, piece
     inputs = {"token_ids": filled(rows.token_ids), "segment_ids": filled(rows.segment_ids)}
     inputs["padding_mask"] = filled([np.ones_like(ids) for ids in rows.token_ids])
     targets = {name: filled(rows.targets[name]) for name in ("label", "weight")}
-    targets["row_weight"] = rows.targets["row_weight"]
+    targets["row_weight"] = np.array(rows.targets["row_weight"])
 
     @tf.function
     def step():
