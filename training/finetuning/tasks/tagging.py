@@ -127,8 +127,8 @@ class TaggingTask(FinetuningTask[TaggedSentence]):
             self.say(note)
         sums = np.array([weight.sum() for weight in weights], "float32")
         usual = sums.sum() / max(1, np.count_nonzero(sums))
-        row_weights = np.where(sums > 0, usual, 0).astype("float32")
-        return TrainingRows(token_ids, segment_ids, {"label": labels, "weight": weights, "row_weight": list(row_weights)})
+        row_weights = list(np.where(sums > 0, usual, 0).astype("float32"))
+        return TrainingRows(token_ids, segment_ids, {"label": labels, "weight": weights, "row_weight": row_weights})
 
     def loss_sums(self, outputs: Any, targets: dict[str, Any]) -> tuple[Any, Any]:
         """Returns the weighted sum of the cross entropies of the labelled pieces, and the sum of the rows' weights."""
