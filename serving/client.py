@@ -57,8 +57,7 @@ __all__ = [
     "predict",
 ]
 
-_PORTS = {"http": 8501, "grpc": 8500}
-_OF_LOADING = "__saved_model_"
+_PORTS = {"http": 8501, "https": 443, "grpc": 8500}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 
 _Answer = TypeVar("_Answer")
@@ -76,7 +75,8 @@ class Client:
     It may be used from several threads at once, and opens no connection before it is asked something.
 
     Args:
-        address: `http://HOST:PORT` for REST (port 8501 if there is none) or `grpc://HOST:PORT` (8500).
+        address: `http://HOST:PORT` for REST (port 8501 if there is none), `https://HOST:PORT` for the same over TLS
+            (443), or `grpc://HOST:PORT` (8500).
         model: the model's name.
         version: number of the version that is asked; the one that is served when not given.
         timeout: seconds that a call may take, with all its requests, retries and waits.
@@ -198,8 +198,8 @@ class Client:
         """
         deadline = self._deadline(timeout)
         found = self._retried(partial(self._transport.metadata, self._model, self._version, deadline), deadline)
-        # What a SavedModel does when it is loaded stands among its signatures, and cannot be asked.
-        asked = {name: signature for name, signature in found.signatures.items() if not name.startswith(_OF_LOADING)}
+        # One without inputs, as a SavedModel has for its initialization, answers nothing.
+        asked = {name: signature for name, signature in found.signatures.items() if signature.inputs}
         return Metadata(found.version, asked)
 
     def status(self, *, timeout: float | None = None) -> list[VersionStatus]:
@@ -264,7 +264,7 @@ def predict(
     """Returns the server's predictions, one for each instance: one request over REST, sent once.
 
     Args:
-        url: address of the model, `http://HOST:PORT/v1/models/NAME[/versions/VERSION]`.
+        url: address of the model, `http://HOST:PORT/v1/models/NAME[/versions/VERSION]`, or the same with `https`.
         instances: texts, or dictionaries of the signature's inputs.
         signature_name: which of the model's signatures answers.
         timeout: seconds to wait for the whole answer.
@@ -274,10 +274,13 @@ def predict(
         ServingError: with the server's own words, if it answers with an error.
     """
     parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname or not parts.path.startswith("/v1/models/"):
-        raise InputError(f"`url` must have the form http://HOST:PORT/v1/models/NAME. Received: url={url!r}")
+    tls = parts.scheme == "https"
+    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.startswith("/v1/models/"):
+        raise InputError(
+            f"`url` must have the form http://HOST:PORT/v1/models/NAME, or the same with https. Received: url={url!r}"
+        )
     body = json.dumps({"signature_name": signature_name, "instances": list(instances)}).encode("utf-8")
-    connections = Connections(parts.hostname, parts.port or 80)
+    connections = Connections(parts.hostname, parts.port or (443 if tls else 80), tls=tls)
     try:
         status, answer = connections.request("POST", f"{parts.path}:predict", body, Deadline(timeout))
     except ServingError as error:
@@ -297,7 +300,8 @@ def _checked_timeout(timeout: float) -> float:
 
 def _transport(address: str) -> Transport:
     refusal = InputError(
-        f"`address` must have the form http://HOST:PORT or grpc://HOST:PORT. Received: address={address!r}"
+        "`address` must have the form http://HOST:PORT, https://HOST:PORT or grpc://HOST:PORT. "
+        f"Received: address={address!r}"
     )
     try:
         parts = urlsplit(address)
@@ -313,8 +317,8 @@ def _transport(address: str) -> Transport:
         or parts.username is not None
     ):
         raise refusal
-    if parts.scheme == "http":
-        return RestTransport(parts.hostname, port)
+    if parts.scheme != "grpc":
+        return RestTransport(parts.hostname, port, tls=parts.scheme == "https")
     from .transports.grpc import GrpcTransport
 
     return GrpcTransport(parts.hostname, port)

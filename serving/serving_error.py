@@ -54,7 +54,7 @@ class PermissionDenied(ServingError):
 
 
 class Unauthenticated(ServingError):
-    """What stands before the server wants to know who asks."""
+    """What stands before the server wants to know who asks, or its certificate cannot be trusted."""
 
     code = "UNAUTHENTICATED"
 

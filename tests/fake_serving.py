@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ SIGNATURES: dict[str, tuple[dict[str, tuple[str, int]], dict[str, tuple[str, int
         {"token_ids": ("DT_INT32", 2), "weights": ("DT_FLOAT", 2), "kept": ("DT_BOOL", 2)},
         {"sum": ("DT_FLOAT", 1)},
     ),
+    # A SavedModel of TensorFlow 2 has it for its initialization.
+    "__saved_model_init_op": ({}, {"__saved_model_init_op": ("DT_INVALID", 0)}),
 }
 
 
@@ -142,19 +145,21 @@ class RestServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", port), Handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.behaviours: list[Callable[[Handler], None]] = []
         self.requests: list[Any] = []
-        self.address = f"http://127.0.0.1:{self.server_address[1]}"
+        self.address = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, *arguments: Any) -> None:
         """Clients that hang up are what is tested."""
 
 
 @contextlib.contextmanager
-def rest_server(port: int = 0) -> Iterator[RestServer]:
-    with RestServer(port) as server:
+def rest_server(port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[RestServer]:
+    with RestServer(port, tls) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -2,10 +2,11 @@
 
 import http.client
 import socket
+import ssl
 import threading
 from typing import Any
 
-from ..serving_error import DataLoss, ServingError, Unavailable
+from ..serving_error import DataLoss, ServingError, Unauthenticated, Unavailable
 from .deadline import Deadline
 
 
@@ -15,11 +16,14 @@ class Connections:
     Args:
         host: name or address of the server.
         port: its port.
+        tls: whether they are encrypted. The server's certificate is checked against those that the system trusts, or
+            those in the file that the environment variable `SSL_CERT_FILE` names.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, tls: bool = False) -> None:
         self._host = host
         self._port = port
+        self._tls = _tls_context() if tls else None
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
 
@@ -28,6 +32,7 @@ class Connections:
 
         Raises:
             Unavailable: if there is no connection, or it ended before an answer began.
+            Unauthenticated: if the server's certificate cannot be trusted.
             DeadlineExceeded: if the whole answer was not there in time.
             DataLoss: if the answer was cut off or is not HTTP.
         """
@@ -39,7 +44,7 @@ class Connections:
             except Unavailable:
                 # Servers close connections that were idle for long, which shows only now. The others are as old.
                 self.close()
-        return self._exchange(_Connection(self._host, self._port), method, path, body, deadline)
+        return self._exchange(_Connection(self._host, self._port, self._tls), method, path, body, deadline)
 
     def close(self) -> None:
         """Closes those that are idle; others are closed when their answer is there."""
@@ -84,6 +89,11 @@ class Connections:
             return connection.getresponse()
         except TimeoutError:
             raise deadline.exceeded() from None
+        except ssl.SSLCertVerificationError as error:
+            # Not worth another try, as what cannot be reached is.
+            raise Unauthenticated(
+                f"The certificate of {self._where} cannot be trusted: {error.verify_message}"
+            ) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise Unavailable(f"No server answers at {self._where}: {reason}") from error
@@ -109,14 +119,41 @@ class _Socket(socket.socket):
         return super().recv_into(*args)
 
 
-class _Connection(http.client.HTTPConnection):
-    """Attributes.
+class _TlsSocket(ssl.SSLSocket):
+    """The same over TLS, where `sendall` sends part by part."""
 
-    is_broken: whether the server has hung up.
+    deadline: Deadline
+
+    def send(self, *args: Any) -> int:
+        self.settimeout(self.deadline.remaining())
+        return super().send(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(self.deadline.remaining())
+        return super().recv_into(*args)
+
+
+def _tls_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.sslsocket_class = _TlsSocket
+    return context
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection; encrypted if there is a `tls`.
+
+    Attributes:
+        is_broken: whether the server has hung up.
     """
 
-    sock: _Socket | None
+    sock: _Socket | _TlsSocket | None
     is_broken = False
+
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        super().__init__(host, port)
+        self._tls = tls
+        if tls is not None:
+            self.default_port = http.client.HTTPS_PORT  # left out of what it tells the server of its name
 
     def wait_no_longer_than(self, deadline: Deadline) -> None:
         self._deadline = deadline
@@ -137,6 +174,16 @@ class _Connection(http.client.HTTPConnection):
             else:
                 # Small messages go at once.
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self.sock = connected
+                self.sock = connected if self._tls is None else self._encrypted(connected, self._tls)
                 return
         raise failure
+
+    def _encrypted(self, connected: _Socket, tls: ssl.SSLContext) -> _TlsSocket:
+        try:
+            connected.settimeout(self._deadline.remaining())
+            encrypted: Any = tls.wrap_socket(connected, server_hostname=self.host)
+        except BaseException:
+            connected.close()
+            raise
+        encrypted.deadline = self._deadline
+        return encrypted

@@ -38,7 +38,7 @@ class GrpcTransport:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        check_extra("An `address` that does not begin with http://", "serving", ["grpc", "tensorflow_serving"])
+        check_extra("An `address` that begins with grpc://", "serving", ["grpc", "tensorflow_serving"])
         import grpc
         from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 

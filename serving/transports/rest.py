@@ -23,10 +23,11 @@ class RestTransport:
     Args:
         host: name or address of the server.
         port: port of its REST interface.
+        tls: whether over TLS; see `Connections`.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        self._connections = Connections(host, port)
+    def __init__(self, host: str, port: int, *, tls: bool = False) -> None:
+        self._connections = Connections(host, port, tls=tls)
 
     def predict(
         self,

@@ -76,17 +76,19 @@ def _strings(name: str, values: list[Any], first: int) -> np.ndarray:
     except ValueError:
         raise _uneven(name, first, len(values)) from None
     encoded = np.empty(array.size, object)
+    of_row = max(1, array.size // len(values))
     for i, value in enumerate(array.ravel()):
+        row = first + i // of_row
         if isinstance(value, list | tuple | np.ndarray):
             raise _uneven(name, first, len(values))
         if not isinstance(value, str | bytes):
-            row = first + i // (array.size // len(values))
             raise InputError(f"`rows` must have texts or bytes for {name}. Received: {_echo(value)} in row {row}")
         try:
             encoded[i] = value.encode("utf-8") if isinstance(value, str) else bytes(value)
         except UnicodeEncodeError:
             raise InputError(
-                f"`rows` must have texts of whole characters for {name}. Received: {_echo(value)}, with half of one"
+                f"`rows` must have texts of whole characters for {name}. "
+                f"Received: {_echo(value)}, with half of one, in row {row}"
             ) from None
     return encoded.reshape(array.shape)
 
@@ -104,15 +106,27 @@ def _numbers(name: str, values: list[Any], first: int, dtype: str) -> np.ndarray
     except ValueError:
         raise _uneven(name, first, len(values)) from None
     if array.size and array.dtype.kind not in kinds:
-        raise InputError(f"`rows` must have {words} for {name}. Received: {_echo(values[0])} as row {first}")
+        row = next((i for i, value in enumerate(values) if not _is_of(value, kinds)), 0)
+        raise InputError(f"`rows` must have {words} for {name}. Received: {_echo(values[row])} in row {first + row}")
     if array.size and wanted.kind in "iu":
         limits = np.iinfo(wanted)
-        if array.min() < limits.min or array.max() > limits.max:
+        outside = (array < limits.min) | (array > limits.max)
+        if outside.any():
+            row = first + int(np.flatnonzero(outside.reshape(len(values), -1).any(axis=1))[0])
             raise InputError(
                 f"`rows` must have numbers from {limits.min} to {limits.max} for {name}. "
-                f"Received: {array.min()} to {array.max()}"
+                f"Received: {array.min()} to {array.max()}, the first in row {row}"
             )
     return array.astype(wanted)
+
+
+def _is_of(value: Any, kinds: str) -> bool:
+    """Whether a row's value has numbers of these kinds alone; a list that is uneven in itself has not."""
+    try:
+        array = np.array(value)
+    except ValueError:
+        return False
+    return not array.size or array.dtype.kind in kinds
 
 
 def _uneven(name: str, first: int, count: int) -> InputError:

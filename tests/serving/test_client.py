@@ -1,7 +1,10 @@
 """The client answers the same over both transports, in time, and says in one way what went wrong."""
 
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -304,6 +307,40 @@ def test_a_connection_that_the_server_closed_is_opened_anew(rest):
         assert [client.predict(["abc"])[0]["length"] for _ in range(4)] == [3] * 4
 
 
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate of 127.0.0.1, and the file of its key."""
+    if not (openssl := shutil.which("openssl")):
+        pytest.skip("needs openssl")
+    file, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    options = ["-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    made = [openssl, "req", "-x509", *options, *names, "-keyout", str(key), "-out", str(file)]
+    subprocess.run(made, check=True, capture_output=True)
+    return file, key
+
+
+def test_https_is_rest_over_tls(certificate, monkeypatch):
+    file, key = certificate
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(file, key)
+    with rest_server(tls=tls) as server:
+        with Client(server.address) as client, pytest.raises(ServingError) as refused:
+            client.predict(["abc"])
+        assert str(refused.value).startswith(f"The certificate of {server.address[8:]} cannot be trusted: self")
+        assert refused.value.code == "UNAUTHENTICATED"
+        assert not server.requests
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        with Client(server.address, max_batch=2) as client:
+            assert [row["length"] for row in client.predict(["abc", "", "x" * 3_000_000])] == [3, 0, 3_000_000]
+            assert client.status() == [VersionStatus(VERSION, "AVAILABLE", "OK", "")]
+            server.behaviours = [drip]
+            begin = time.monotonic()
+            with pytest.raises(DeadlineExceeded, match=r"No whole answer within 0.3 seconds"):
+                client.predict(["a"], timeout=0.3)
+            assert time.monotonic() - begin < 0.8
+
+
 def test_nobody_at_an_address_is_unavailable():
     for address, message in (
         (f"http://127.0.0.1:{closed_port()}", r"^No server answers at 127.0.0.1:\d+: Connection refused$"),
@@ -368,11 +405,14 @@ def test_signatures_are_asked_for_once_and_again_after_a_refusal(rest, monkeypat
         ("text", "serving_default", "`rows` must be a list of rows, not a single one. Received: 'text'"),
         ({"text": "a"}, "serving_default", "`rows` must be a list of rows, not a single one. Received: {'text'"),
         (["a"], "q", "`signature_name` must be one of ids, serving_default. Received: signature_name='q'"),
+        (["a"], "__saved_model_init_op", "`signature_name` must be one of ids, serving_default. Received: "),
         ([5], "serving_default", "`rows` must have texts or bytes for text. Received: 5 in row 0"),
         (["a", None], "serving_default", "`rows` must have texts or bytes for text. Received: None in row 1"),
+        (["a"] * 40 + [None], "serving_default", "for text. Received: None in row 40"),
         ([["a", "b"]], "serving_default", "`rows` must have single values for text. Received: lists of values"),
         ([{"texts": "a"}], "serving_default", "signature's inputs: text. Received: texts in row 0"),
         (["a\ud800"], "serving_default", "`rows` must have texts of whole characters for text. Received: 'a\\\\ud800'"),
+        (["a", "\ud800"], "serving_default", "whole characters for text. Received: '.*', with half of one, in row 1"),
         (["a"], "ids", "`rows` must be dictionaries, since the signature has the inputs kept, token_ids, weights. Rec"),
         ([{"token_ids": [1]}], "ids", "exactly the signature's inputs: kept, token_ids, weights. Received: token_ids"),
         (
@@ -382,6 +422,8 @@ def test_signatures_are_asked_for_once_and_again_after_a_refusal(rest, monkeypat
         ),
         ([([1.5], [1])], "ids", "`rows` must have whole numbers for token_ids. Received: "),
         ([(["1"], [1])], "ids", "`rows` must have whole numbers for token_ids. Received: "),
+        ([([1], [1]), (["1"], [1])], "ids", r"whole numbers for token_ids. Received: \['1'\] in row 1"),
+        ([([1], [1]), ([2**40], [1])], "ids", "for token_ids. Received: 1 to 1099511627776, the first in row 1"),
         ([([2**40], [1])], "ids", "numbers from -2147483648 to 2147483647 for token_ids. Received: 1099511627776 to"),
         ([([1], ["1"])], "ids", "`rows` must have numbers for weights. Received: "),
         ([(1, [1])], "ids", "`rows` must have lists of values for token_ids. Received: single values"),
@@ -403,11 +445,12 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_sent(rest, rows, si
     [
         (
             {"address": "localhost:8501"},
-            "`address` must have the form http://HOST:PORT or grpc://HOST:PORT. Received: ",
+            "`address` must have the form http://HOST:PORT, https://HOST:PORT or grpc://HOST:PORT. Received: ",
         ),
-        ({"address": "https://localhost"}, "`address` must have the form"),
-        ({"address": "https://localhost:443"}, "`address` must have the form"),
+        ({"address": "ftp://localhost"}, "`address` must have the form"),
         ({"address": "ftp://localhost:21"}, "`address` must have the form"),
+        ({"address": "//localhost:8501"}, "`address` must have the form"),
+        ({"address": "https://localhost/v1"}, "`address` must have the form"),
         ({"address": "http://localhost/v1/models/bert"}, "`address` must have the form"),
         ({"address": "http://localhost:port"}, "`address` must have the form"),
         ({"address": "http://me@localhost"}, "`address` must have the form"),
@@ -430,7 +473,7 @@ def test_the_missing_extra_is_named(monkeypatch):
     there = importlib.util.find_spec
     for name, message in (
         ("tenacity", r"needs the extra `serving`: pip install 'keras-bert-impl\[serving\]'. Missing: tenacity"),
-        ("grpc", "An `address` that does not begin with http:// needs the extra `serving`: .*. Missing: grpc"),
+        ("grpc", "An `address` that begins with grpc:// needs the extra `serving`: .*. Missing: grpc"),
     ):
         monkeypatch.setattr(importlib.util, "find_spec", lambda x, name=name: None if x == name else there(x))
         with pytest.raises(InputError, match=message):
@@ -438,8 +481,6 @@ def test_the_missing_extra_is_named(monkeypatch):
 
 
 def test_the_client_opens_neither_tensorflow_nor_grpc_before_it_needs_them():
-    import subprocess
-
     code = (
         "import sys; sys.modules['keras_bert_console'] = sys\n"
         "from keras_bert_impl.serving.client import Client; Client('http://localhost')\n"
