@@ -47,10 +47,9 @@ def model_card(
         measured: what its training wrote about it, if it did.
         warm_up_requests: how many lie beside it.
     """
+    task = description.get("task") or {}
     sections = {
-        f"BERT for {purpose(description['kind'], (description.get('task') or {}).get('task'))}": _what_it_is(
-            description
-        ),
+        f"BERT for {purpose(description['kind'], task.get('task'))}": _what_it_is(description),
         "How good it is": _how_good(measured),
         "Limits": _limits(description, vocabulary),
         "How to ask it": _signatures(description["signatures"]),

@@ -51,8 +51,8 @@ def tokenizer_beside(
 def check_rows_for_tokens(tokenizer: WordPieceTokenizer, config: BertConfig) -> None:
     """Raises `InputError` unless a model has a row for every token, and most rows a token.
 
-    Tables are often filled up, to a multiple of 8 to 128. A vocabulary of fewer tokens
-    than half the rows was cut off, or is another model's.
+    Tables are often filled up, to a multiple of 8 to 128. One with tokens for less than half its rows has a vocabulary
+    that was cut off, or is another model's.
     """
     if tokenizer.vocab_size > config.vocab_size:
         raise InputError(
